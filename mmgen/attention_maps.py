@@ -18,7 +18,7 @@ from .errors import UnavailableError
 from .examples import ResolvedExample
 from .objectives import Rows
 from .prompts import behind_prompts
-from .tensors import Batch, Layout, Slots, Tail, apply
+from .tensors import Batch, Slots, Tail, apply
 
 
 @dataclass(frozen=True)
@@ -131,17 +131,18 @@ def token_attention(
     encoded = model.backbone.encode(rows, output=("attentions",))
     if not encoded.attentions:
         raise UnavailableError(f"{type(model.backbone).__name__} does not return attention weights")
-    columns, length = input_columns(rows), prefix.slots.positions.shape[1]
-    results: dict[str, list[TokenAttention]] = {}
-    for name, way in ways.items():
-        weights = way(encoded.attentions)  # (B, L, L)
-        results[name] = []
-        for row, columns_by_input in enumerate(columns):
-            seen = weights[row, _predicting_slots(tail.labels[row], tail.layout, row) + length]  # (T, L)
-            within = seen[:, :length][:, prefix.slots.layout.real[row]].sum(1).cpu()
-            inputs = {part: seen[:, places].cpu() for part, places in columns_by_input.items()}
-            total = sum((to_input.sum(1) for to_input in inputs.values()), torch.zeros(len(within)))
-            results[name].append(TokenAttention(inputs, within - total, 1 - within))
+    weights = {name: way(encoded.attentions).cpu() for name, way in ways.items()}  # (B, L, L)
+    results: dict[str, list[TokenAttention]] = {name: [] for name in ways}
+    length, real = prefix.slots.positions.shape[1], prefix.slots.layout.real.cpu()
+    for row, columns in enumerate(input_columns(rows)):
+        slots = (tail.labels[row] != -100).nonzero().squeeze(1)
+        slots = slots[tail.layout.time[row, slots].argsort()].cpu() + length  # that predict, in the order of the text
+        for name, attended in weights.items():
+            seen = attended[row, slots]  # (T, L)
+            inputs = {part: seen[:, places.cpu()] for part, places in columns.items()}
+            within = seen[:, :length][:, real[row]].sum(1)
+            special = within - sum(to_input.sum(1) for to_input in inputs.values())
+            results[name].append(TokenAttention(inputs, special, 1 - within))
     return results
 
 
@@ -186,9 +187,3 @@ def _by_word(gazed: TokenAttention, shown: Mapping[str, DisplayUnits], words: Se
     columns = [gazed.inputs[name][:, list(unit)].sum(1) for name, display in shown.items() for unit in display.places]
     table = torch.stack([*columns, gazed.special, gazed.written], 1)  # (T, U + 2)
     return torch.stack([table[list(pieces)].mean(0) for pieces in words]) if words else table[:0]
-
-
-def _predicting_slots(labels: Tensor, layout: Layout, row: int) -> Tensor:
-    """(T,) the slots of the tail that predict a token, in the order of the text."""
-    slots = (labels != -100).nonzero().squeeze(1)
-    return slots[layout.time[row, slots].argsort()]

@@ -134,13 +134,13 @@ class TextTargets(TargetReader):
         """If it reads prompts, those of queries, each once: "prompt" (B, K, C), and "prompt_counts" (B,); and the texts
         that queries are to stay away from: "avoid" (B, A, C)."""
         labels: dict[str, Tensor] = {}
-        texts = [list(dict.fromkeys(prompts_of(example))) for example in rows.examples] if self.reads_prompts else []
-        if any(texts):
+        if not self.reads_prompts:
+            return Targets({})
+        if any(texts := [list(dict.fromkeys(prompts_of(example))) for example in rows.examples]):
             labels[PROMPT] = padded([self._tokenise(prompts) for prompts in texts])
             labels[PROMPT_COUNTS] = torch.tensor([max(1, len(prompts)) for prompts in texts])
-        avoided = [texts_to_avoid(example) for example in rows.examples] if self.reads_prompts else []
-        if any(avoided):
-            labels[AVOID] = padded([self._tokenise(some) for some in avoided])
+        if any(avoided := [texts_to_avoid(example) for example in rows.examples]):
+            labels[AVOID] = padded([self._tokenise(texts) for texts in avoided])
         return Targets({}, labels)
 
     def pairs(self, example: Example) -> int:
@@ -162,12 +162,10 @@ class TextTargets(TargetReader):
         return sum(map(self.slots, tokens)) + sum(map(self.encode.count, prompts_of(example)))
 
     def _tokenise(self, texts: Sequence[str]) -> list[list[int]]:
+        if len(self._known) > REMEMBERED:
+            self._known.clear()
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
-        if new:
-            if len(self._known) > REMEMBERED:
-                self._known.clear()
-                new = list(dict.fromkeys(texts))
-            self._known.update(zip(new, self.encode(new), strict=True))
+        self._known.update(zip(new, self.encode(new), strict=True))
         return [self._known[text] for text in texts]
 
 
@@ -201,7 +199,7 @@ class Objective(Part, abc.ABC):
     def predict(self, model: Sequencer, batch: Batch, targets: Targets) -> list[Prediction]:
         """One prediction for each of `batch.ids`: a value, JSON of the kind that the config `gives`, and a score, its
         confidence. `targets`: of `TargetReader.ask`. Only for objectives that give something."""
-        raise NotImplementedError(f"{type(self).__name__} does not make predictions")
+        raise NotImplementedError
 
 
 class Generator(Objective):

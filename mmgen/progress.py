@@ -1,7 +1,7 @@
 """Output for people: progress lines, text fitted to the terminal, aligned tables, numbers, HTML tables of notebooks.
 
-Everything that is printed goes through `tell` or `Bars`: text from outside cannot control the terminal, and wide text
-is fitted to its width. Files and JSON keep texts unchanged. Stages report to a `Progress`.
+Everything that is printed goes through `tell` or `Bars`: text from outside cannot control the terminal, and wide tables
+are fitted to its width. Files and JSON keep texts unchanged. Stages report to a `Progress`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import math
 import re
 import shutil
 import sys
-import textwrap
 import time
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
@@ -41,13 +40,10 @@ class Progress:
 
 
 class Bars(Progress):
-    """A progress line in a terminal; elsewhere (a log file) a line every `EVERY` seconds and at the end of a task.
+    """A progress line in a terminal; elsewhere (a log file) a line every `EVERY` seconds and at the end of a task."""
 
-    transient  leave nothing in a terminal, and elsewhere no line of a task that took less than `EVERY` seconds
-    """
-
-    def __init__(self, transient: bool = False) -> None:
-        self.transient, self.terminal = transient, sys.stdout.isatty()
+    def __init__(self) -> None:
+        self.terminal = sys.stdout.isatty()
 
     def say(self, text: str) -> None:
         from tqdm import tqdm
@@ -68,7 +64,6 @@ class Bars(Progress):
             file=sys.stdout if terminal else io.StringIO(),
             bar_format=LINE + " {bar:16}" * terminal,
             dynamic_ncols=terminal,
-            leave=not self.transient,
             mininterval=0.1 if terminal else math.inf,
             miniters=1,
             smoothing=0,
@@ -86,7 +81,7 @@ class Bars(Progress):
 
         with bar:
             yield advance
-        if not terminal and (not self.transient or bar.format_dict["elapsed"] > EVERY):
+        if not terminal:
             self.say(str(bar))
 
 
@@ -100,12 +95,11 @@ def columns(text: str) -> int:
     )
 
 
-def tell(text: object = "", *, err: bool = False, wrap: bool = True) -> None:
-    """Print for people: escaped, and fitted to the width of a terminal. `wrap`: whether long lines may be wrapped; not
-    for text that people copy into files."""
+def tell(text: object = "", *, err: bool = False) -> None:
+    """Print for people: escaped, with tables fitted to the width of a terminal."""
     stream = sys.stderr if err else sys.stdout
     with contextlib.suppress(*[OSError] * err):  # the terminal may be closed, and there is nowhere to say so
-        print(fitted(printable(str(text)), width(stream), wrap), file=stream, flush=True)
+        print(fitted(printable(str(text)), width(stream)), file=stream, flush=True)
 
 
 def width(stream: TextIO | None) -> int | None:
@@ -113,9 +107,8 @@ def width(stream: TextIO | None) -> int | None:
     return shutil.get_terminal_size().columns if stream is not None and stream.isatty() else None
 
 
-def fitted(text: str, width: int | None, wrap: bool = True) -> str:
-    """A text fitted to `width` columns: wide tables of `table` are split into tables below one another, and other lines
-    are wrapped between words, indented."""
+def fitted(text: str, width: int | None) -> str:
+    """A text whose tables (of `table`) fit into `width` columns: wide ones are split into tables below one another."""
     if width is None:
         return text
     parts: list[str] = []
@@ -123,16 +116,9 @@ def fitted(text: str, width: int | None, wrap: bool = True) -> str:
         lines = [*group]
         if in_table and max(map(columns, lines)) > width and set("".join(lines[1:2])) == set("|-:"):
             parts.append(_split_table(lines, width))
-        elif wrap and not in_table:
-            parts += [_wrap_line(line, width) if columns(line) > width else line for line in lines]
         else:
             parts += lines
     return "\n".join(parts)
-
-
-def _wrap_line(line: str, width: int) -> str:
-    further = " " * (len(line) - len(line.lstrip()) + 2)
-    return textwrap.fill(line, width, subsequent_indent=further, break_long_words=False, break_on_hyphens=False)
 
 
 def _split_table(lines: list[str], width: int) -> str:

@@ -7,10 +7,10 @@ from mmgen_encoders import Bert
 from mmgen_generators import Masked
 from mmgen_inputs import Text
 
-from mmgen.attention_maps import all_layers, last_layer, one_layer, token_attention, word_attention, words_of
+from mmgen.attention_maps import all_layers, last_layer, one_layer, token_attention, words_of
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
-from mmgen.examples import Example, ResolvedExample
+from mmgen.examples import Example
 from mmgen.model import compose
 
 
@@ -80,20 +80,6 @@ def test_attention_is_split_by_input():
             assert torch.allclose(weights[0], alone, atol=1e-5)
 
 
-def test_each_input_shows_what_its_reader_reads_of_a_query():
-    """Two inputs read one field, and the query has a value for each."""
-    fields = ("caption",)
-    model = compose(
-        Bert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=90),
-        {"caption": Text(), "hint": Text(fields=fields)},
-        Masked(),
-        texts=[" ".join(toys.WORDS)] * 3,
-    ).eval()
-    query = ResolvedExample("q", {"caption": "red ball"}, overrides={"hint": {"caption": "big dog house"}})
-    (attention,) = word_attention(model, [query], model.inputs, [[5]], {"": last_layer})
-    assert [units.names for units in attention.units.values()] == [("red", " ball"), ("big", " dog", " house")]
-
-
 def test_all_layers_is_the_mean_of_each_layer():
     model = toys.model()
     example = resolve(toys.examples(1)[0])
@@ -104,14 +90,6 @@ def test_all_layers_is_the_mean_of_each_layer():
     assert torch.equal(attentions["last"][0].inputs["caption"], per_layer[1]) and not torch.allclose(
         per_layer[0], per_layer[1], atol=1e-3
     )
-
-
-def test_one_head_is_part_of_the_mean():
-    model = toys.model()
-    example = resolve(toys.examples(1)[0])
-    batch, text = Collator(model, model.inputs, objectives=())([example]), [[5, 6, model.backbone.end_id]]
-    heads = [attention_of(model, batch, text, head=head)[0].inputs["caption"] for head in range(4)]
-    assert torch.allclose(torch.stack(heads).mean(0), attention_of(model, batch, text)[0].inputs["caption"], atol=1e-6)
 
 
 @pytest.mark.parametrize(

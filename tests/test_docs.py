@@ -13,7 +13,6 @@ from kit.thirdparty import Environment, settings
 from mmgen import errors, objectives, parts, testing
 from mmgen.cli import main
 from mmgen.registry import KINDS
-from mmgen.scaffold import KINDS as KINDS_TO_WRITE
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -158,11 +157,6 @@ def test_links_lead_somewhere(page):
             assert not anchor or anchor in anchors(place), target
 
 
-def test_the_page_of_plugins_has_every_kind_of_package():
-    text = (DOCS / "plugins.md").read_text(encoding="utf-8")
-    assert f"`mmgen plugin new NAME --kind {'|'.join(KINDS_TO_WRITE)}`" in text
-
-
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory) -> Path:
     """A folder with the files printed in the guides."""
@@ -196,8 +190,3 @@ def test_the_run_of_the_guide_is_loaded_from_python(desk, monkeypatch, capsys):
     for block in blocks("index.md", "python"):
         exec(compile(block, "docs/index.md", "exec"), {})
     assert len(capsys.readouterr().out.splitlines()) == 4
-
-
-def test_long_lines_of_code_go_on_below():
-    """On the site; otherwise their comments are cut off."""
-    assert re.search(r"\.highlight pre \{[^}]*white-space: pre-wrap;", (DOCS / "_static/style.css").read_text())

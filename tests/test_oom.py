@@ -3,21 +3,16 @@ the same results."""
 
 import gc
 import weakref
-from types import SimpleNamespace
 
 import pytest
 import torch
 from click.testing import CliRunner
 from kit import toys
 from kit.writing import out_of_memory_error
-from mmgen_probes import similarity
 
 from mmgen.cli import main
-from mmgen.data.seeds import resolve
 from mmgen.errors import RunError
-from mmgen.evaluation.answers import generate
-from mmgen.oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry, out_of_memory
-from mmgen.report import attention as looks
+from mmgen.oom import ADVICE_FEWER_TEXTS, OomRetry, out_of_memory
 
 pytestmark = pytest.mark.slow
 DeviceError = getattr(torch, "AcceleratorError", RuntimeError)  # newer versions of torch have the class
@@ -106,52 +101,6 @@ def test_a_query_that_does_not_fit_into_memory_is_one_line(tmp_path, monkeypatch
         done.output.splitlines()[-1]
         == f"error: writing: out of memory with a single example ('caption'); {ADVICE_FEWER_TEXTS}"
     )
-
-
-def cramp_encoder(model, most):
-    """A model with memory for this many rows at a time."""
-    encode, tried = model.backbone.encode, []
-
-    def cramped(slots, *arguments, **more):
-        tried.append(len(slots.states))
-        if tried[-1] > most:
-            raise out_of_memory_error()
-        return encode(slots, *arguments, **more)
-
-    model.backbone.encode = cramped
-    return tried
-
-
-def test_the_look_inside_a_page_shows_is_the_same_in_halves():
-    model, examples = toys.model(), toys.examples(9)
-    texts = {text.id: text for (text,) in generate(model, examples)}
-
-    def attention_panel():
-        results, steps = {example.id: looks.AttentionPanel() for example in examples}, []
-        looks.attention_panel(model, "s", ("caption",), examples, texts, results, steps.append)
-        return results, steps
-
-    expected, _ = attention_panel()
-    tried = cramp_encoder(model, most=4)
-    cut, steps = attention_panel()
-    assert cut == expected and steps == [4, 4, 1] and tried == [9, 4, 4, 1]
-
-
-def test_a_probe_finds_the_same_in_halves():
-    """Mismatched pictures and captions are compared within the complete batch, however it was split."""
-    model, examples = toys.model(), [resolve(example) for example in toys.examples(9)]
-    config = SimpleNamespace(batch_size=6)
-    curve = similarity.SimilarityProbe(config).curve
-    expected = curve(model, ("caption", "caption"), examples, lambda steps: None)
-    cramp_encoder(model, most=4)
-    cut = curve(model, ("caption", "caption"), examples, lambda steps: None)
-    assert cut.similarity == pytest.approx(expected.similarity, abs=1e-5) and cut.unpaired == pytest.approx(
-        expected.unpaired, abs=1e-5
-    )
-    cramp_encoder(model, most=0)
-    with pytest.raises(RunError) as raised:
-        curve(model, ("caption", "caption"), examples, lambda steps: None)
-    assert str(raised.value) == f"similarity: out of memory with a single example ('e0'); {ADVICE_SMALLER}"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import io
 import re
 from pathlib import Path
 
-from mmgen import progress
 from mmgen.errors import printable
 from mmgen.progress import Bars, columns, fitted, number, table, tell
 
@@ -60,7 +59,7 @@ NARROW = """\
 
 def test_a_table_too_wide_stands_in_pieces():
     assert fitted(WIDE, None) == fitted(WIDE, 80) == fitted(WIDE, 38) == WIDE
-    assert fitted(WIDE, 37) == fitted(WIDE, 37, wrap=False) == NARROW
+    assert fitted(WIDE, 37) == NARROW
     assert max(map(len, fitted(WIDE, 5).splitlines())) == len("| step | relevance |")
 
 
@@ -84,17 +83,6 @@ def test_wide_letters_take_two_columns_and_marks_none():
     assert table(rows) == wide
     pieces = fitted(wide, 21).split("\n\n")
     assert [piece.splitlines()[-1] for piece in pieces] == ["| 看猫\\|图 |      - |", "| 看猫\\|图 | 3.00 |"]
-
-
-def test_lines_are_broken_between_words():
-    assert fitted("    one two three four", 20) == "    one two three\n      four"
-    assert fitted("    one two three four", 20, wrap=False) == "    one two three four"
-    assert fitted("/a/path/that/has/no/blanks", 14) == "/a/path/that/has/no/blanks"
-
-
-def test_where_there_is_no_terminal_lines_are_of_any_length(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "37")
-    assert (progress.width(io.StringIO()), progress.width(None), progress.width(Terminal())) == (None, None, 37)
 
 
 class Terminal(io.StringIO):
@@ -124,12 +112,6 @@ def test_a_log_file_gets_a_line_now_and_then_and_the_last_once(monkeypatch, caps
     counts = ["1/3", "2/3", "3/3"]
     assert [line for line in lines if SPELT not in line] == [] and len(lines) == 3
     assert all(f" {count} " in line for count, line in zip(counts, lines, strict=True))
-
-
-def test_a_short_task_leaves_nothing_if_transient(capsys):
-    with Bars(transient=True).task("drawing", 2) as advance:
-        advance(2)
-    assert capsys.readouterr().out == ""
 
 
 def test_columns_stand_under_one_another():

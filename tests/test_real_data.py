@@ -42,8 +42,3 @@ def test_a_broken_picture_stops_a_run_before_training_and_mending_it_lets_it_go_
     assert "first: training" in output and "done in" in output
     (store,) = (tmp_path / "runs/toy/default/features").iterdir()
     assert sorted(FeatureStore(store)) == ["0", "1", "2", "3", "4", "5"]
-
-
-def test_a_folder_to_write_questions_to_is_refused_before_any_is_asked(tmp_path):
-    done = CliRunner().invoke(main, ["generate", str(tmp_path), "--caption", "x", "--out", str(tmp_path)])
-    assert done.exit_code == 2 and f"Invalid value for '--out': File '{tmp_path}' is a directory." in done.output

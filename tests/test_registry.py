@@ -8,7 +8,6 @@ import pytest
 from kit.thirdparty import AUDIO, plugin
 from kit.toys import RECIPE, mmgen_here
 
-import mmgen
 from mmgen.errors import PluginError
 from mmgen.registry import collect
 
@@ -54,51 +53,6 @@ type = "scenes"
 """
 
 
-def clashing(folder, type_: str):
-    """A recipe with this embedder; two distributions provide 'audio', and one provides 'text'."""
-    from mmgen.recipe.load import load
-    from mmgen.registry import Registry, installed
-
-    (folder / "r.toml").write_text(CLASH.format(type=type_))
-    fakes = collect([plugin(AUDIO), plugin(AUDIO, "other", "Mmgen_Other", "1.0")])
-    return load(folder / "r.toml", Registry(installed().parts + fakes.parts, ()))[0]
-
-
-def test_a_clash_hurts_only_recipes_that_use_the_name(tmp_path):
-    assert clashing(tmp_path, "text").inputs["sound"].type == "text"
-    with pytest.raises(mmgen.errors.RecipeError) as error:
-        clashing(tmp_path, "audio")
-    assert str(error.value) == (
-        f"{tmp_path}/r.toml:6: inputs.sound.type: the embedder 'audio' is provided by mmgen-audio 0.3 and "
-        "Mmgen_Other 1.0; rename or uninstall all but one"
-    )
-
-
-def test_a_name_with_two_owners_is_not_offered():
-    from mmgen.recipe.json_schema import schema
-
-    registry = collect([plugin(AUDIO), plugin(AUDIO, "other"), plugin(AUDIO.replace("audio", "sound"), "third")])
-    assert [*registry.names("embedder")] == ["sound"]
-    assert [
-        case["if"]["properties"]["type"]["const"] for case in schema(registry)["$defs"]["EmbedderConfig"]["allOf"]
-    ] == ["sound"]
-
-
-def test_an_environment_names_the_distributions_of_plugins_and_what_they_need(monkeypatch):
-    from mmgen.storage import environment
-
-    needs = {"mmgen-boxes": ["torch-boxes>=1", 'pytest; extra == "test"'], "mmgen-framework": ["click>=8"]}
-    monkeypatch.setattr(environment, "requires", lambda name: needs[name])
-    monkeypatch.setattr(environment, "version", lambda name: f"1 of {name}")
-    monkeypatch.setattr(
-        environment, "_versions_with_requirements", environment._versions_with_requirements.__wrapped__
-    )  # nothing is remembered
-    assert environment.environment(["mmgen-boxes"])["versions"] == {
-        "mmgen-framework": mmgen.__version__,
-        **{name: f"1 of {name}" for name in ("click", "mmgen-boxes", "torch-boxes")},
-    }
-
-
 def test_an_unknown_name_gets_did_you_mean_what_is_there_and_what_is_broken():
     registry = collect(
         [
@@ -132,10 +86,6 @@ def test_an_undecorated_hook_is_reported():
     assert broken("def register_embedders(): return []").endswith(
         "register_embedders is not decorated with @mmgen.hookimpl"
     )
-
-
-def test_a_hook_with_arguments_is_reported():
-    assert "failed to load: " in broken("import mmgen\n@mmgen.hookimpl\ndef register_embedders(registry): return []")
 
 
 def test_a_class_of_the_wrong_kind_is_reported():
@@ -213,12 +163,6 @@ def test_a_recipe_that_needs_a_taken_name_stops_and_another_does_not(site, tmp_p
         "error: --set inputs.image.type=\"regions\": inputs.image.type: the embedder 'regions' is provided by mmgen"
     )
     assert mmgen_plugins("--strict-plugins").returncode == 1
-
-
-def test_a_plugin_cannot_quietly_take_over_a_name(site):
-    site("mmgen-boxes", "mmgen_boxes", AUDIO.replace("audio", "text"))
-    shown = mmgen_plugins()
-    assert "error: the embedder 'text' is provided by mmgen" in shown.stderr and "mmgen-boxes 0.3" in shown.stderr
 
 
 def test_the_smallest_plugin_fits_in_twenty_lines():

@@ -15,7 +15,6 @@ from mmgen.attention_maps import input_columns
 from mmgen.configs import SequenceConfig
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
-from mmgen.evaluation.answers import generate
 from mmgen.examples import Example
 from mmgen.model import compose
 from mmgen.sequence import lay_out
@@ -207,43 +206,6 @@ def test_where_slots_come_from_survives_packing():
         packed, unpacked = rows.states[row, rows.of("things")[row]], apart.states[row, apart.of("things")[row]]
         torch.testing.assert_close(packed, unpacked, atol=0, rtol=0)
     assert (rows.source[:, -1] == -1).all()
-
-
-@torch.no_grad()
-def test_an_absent_input_adds_to_every_slot_all_the_same():
-    built, examples = model(Masked(max_tokens=9)), toys.examples(3)
-    batch = Collator(built, ["caption"])([resolve(example) for example in examples])
-    prefix, plain = (
-        built.prefix(batch),
-        lay_out([("caption", built.embedders["caption"](**batch.inputs["caption"]))])[0],
-    )
-    absent = built.embedders["things"].absent
-    torch.testing.assert_close(prefix.slots.states[:, 1:], plain.states + absent, atol=1e-6, rtol=0)
-    tail = built.behind(prefix, batch.tail)
-    torch.testing.assert_close(tail.states, built.backbone.embed(batch.tail.ids) + absent, atol=1e-6, rtol=0)
-    assert tail.types.unique().tolist() == [1] and len(prefix.repeat(2)) == 6
-
-
-@torch.no_grad()
-def test_rows_without_a_start():
-    built = compose(Tiny(), {"caption": Words()}, Masked(max_tokens=8), sequence=SequenceConfig(open=False, close=True))
-    batch = Collator(built, ["caption"])([Example("a", {"caption": "a red ball"}, ("a",))])
-    slots = built.prefix(batch).slots
-    assert slots.positions.tolist() == [[0, 1, 2, 3]] and slots.source.tolist() == [[0, 0, 0, -1]]
-    assert len(generate(built.eval(), [Example("a", {"caption": "a red ball"})])) == 1
-
-
-def test_only_positions_are_counted():
-    """Twenty words at one position fit; twenty positions do not."""
-    example = [Example("a", {"caption": " ".join(["red ball"] * 10)})]
-    crowded = compose(Tiny(positions=12), {"caption": Bag()}, Masked(max_tokens=8)).eval()
-    assert len(generate(crowded, example)) == 1
-    lined_up = compose(Tiny(positions=12), {"caption": Words()}, Masked(max_tokens=8)).eval()
-    with pytest.raises(DataError, match="an example needs 21 positions, but the encoder has 12, 8 of them reserved"):
-        generate(lined_up, example)
-    far = compose(Tiny(positions=12), {"caption": Bag(position=3)}, Masked(max_tokens=8)).eval()  # 1 + 4 + 1 are used
-    with pytest.raises(DataError, match="an example needs 6 positions, but the encoder has 12"):
-        generate(far, [Example("a", {"caption": "red"})])
 
 
 @torch.no_grad()

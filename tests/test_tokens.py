@@ -1,6 +1,5 @@
 """Special tokens in people's texts are ordinary characters, whatever the tokenizer and wherever the text stands."""
 
-import csv
 import pickle
 import re
 
@@ -138,14 +137,6 @@ def test_captions_targets_prompts_and_avoided_texts(generator):
         assert labels["prompt"].tolist() == [[ids]] == labels["avoid"].tolist()
 
 
-def test_only_a_text_that_asks_for_blanks_has_masks():
-    model = asking(AnyOrder(max_tokens=30))
-    reader, mask = model.generator.reader, model.backbone.mask_id
-    tokens = reader._partial_text(resolve(Example("x", {"caption": "a"}, labels={"text": "the [MASK] [SEP] <mask>"})))
-    assert tokens.count(mask) == 1 and model.backbone.end_id not in tokens
-    assert model.backbone.decode_text(tokens).replace(" ", "") == "the[sep]<mask>"
-
-
 TABLE = """
 name = "holes"
 [backbone]
@@ -169,20 +160,6 @@ type = "csv"
 folder = "."
 files = { train = "rows.csv", val = "few.csv", test = "few.csv" }
 """
-
-
-def test_a_table_with_special_tokens_trains_a_model_that_writes_all_of_them(tmp_path):
-    for name, count in (("rows", 40), ("few", 2)):
-        with (tmp_path / f"{name}.csv").open("w", newline="") as file:
-            rows = csv.writer(file)
-            rows.writerow(["id", "caption", "question"])
-            rows.writerows([[number, "a [SEP] dog", "is the [MASK] big [PAD] ?"] for number in range(count)])
-    (tmp_path / "holes.toml").write_text(TABLE)
-    done = toys.mmgen_here(tmp_path, "run", "holes.toml")
-    assert done.returncode == 0, done.stderr
-    done = toys.mmgen_here(tmp_path, "generate", "runs/holes/default/seed-0", "--caption", "a [SEP] dog")
-    assert done.returncode == 0, done.stderr
-    assert "isthe[mask]big[pad]?" in done.stdout.replace(" ", "")
 
 
 @pytest.mark.parametrize("family", ["wordpiece", "bpe"])

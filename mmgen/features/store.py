@@ -184,7 +184,7 @@ class FeatureStore:
 
     def count(self, key: str) -> int:
         """The number of regions of an image; 0 for an unknown key."""
-        if key not in self._places:
+        if key not in self:
             return 0
         part, place = self._find(key)
         first, last = part.span(place)

@@ -1,14 +1,12 @@
 """Stored features as an input: the reader of a store, W, and the checks against the training features."""
 
-import pickle
 import random
 
 import numpy as np
 import pytest
 import torch
 from kit.refusals import refusal
-from kit.stored import MADE_BY, D, E, Words, embedder, example, features, fill, record, states
-from mmgen_inputs import Regions
+from kit.stored import MADE_BY, D, E, embedder, example, features, fill, record, states
 
 from mmgen.errors import DataError
 from mmgen.examples import All, Example
@@ -37,11 +35,6 @@ def test_one_linear_layer_over_features_and_box(store):
     assert torch.allclose(segment.states[2], item @ model.projection.weight.T + model.projection.bias, atol=1e-5)
 
 
-def test_rows_do_not_depend_on_each_other(store):
-    model = embedder(features=store)
-    assert torch.allclose(states(model, "3", "9").states[0, :3], states(model, "3").states[0], atol=1e-6)
-
-
 def test_several_pictures_in_one_segment(store):
     model = embedder(features=store)
     segment = states(model, All(("3", "2")), "4")
@@ -64,20 +57,6 @@ def test_more_pictures_than_token_types_are_refused(store):
     )
 
 
-def test_blind_regions_are_where_they_are_and_look_like_nothing(store):
-    ((visual, boxes, *_),) = embedder(features=store, zero_features=True).reader.read(example("5"))
-    ((_, expected_boxes, *_),) = embedder(features=store).reader.read(example("5"))
-    assert not visual.any() and visual.shape == (5, D) and np.array_equal(boxes, expected_boxes)
-
-
-def test_an_image_without_regions_is_an_error(store):
-    with pytest.raises(DataError) as error:
-        states(embedder(features=store), "3", "0")
-    assert (
-        str(error.value) == "image '0' has no regions; leave the image out, or extract its features with other settings"
-    )
-
-
 def test_a_record_inside_an_example_is_cut_once(store):
     scores, region_names = np.linspace(1, 0, 9, dtype=np.float32), tuple("abcdefghi")
     classes = Classes(("cat", "dog"), np.zeros((9, 1), np.int32), np.full((9, 1), 0.5, np.float32))
@@ -89,15 +68,6 @@ def test_a_record_inside_an_example_is_cut_once(store):
     (stored,) = model.reader.read(example("9"))
     (regions,) = model.reader.read(Example("x", {"image": nine_regions}))
     assert np.array_equal(regions.features, stored.features) and len(regions.classes.ids) == 4
-
-
-def test_without_boxes(store, tmp_path):
-    assert embedder(features=store, boxes=False).projection.weight.shape == (E, D)
-    bare = fill(tmp_path / "bare.h5", records=[record("a", 2, boxes=None)])
-    with pytest.raises(DataError) as error:
-        states(embedder(features=bare), "a")
-    assert str(error.value) == "image 'a' has features without boxes; set boxes = false to read features only"
-    assert states(embedder(features=bare, boxes=False), "a").mask.all()
 
 
 def test_normalised(store):
@@ -127,30 +97,6 @@ def test_float16_features_travel_as_they_are_stored_and_give_the_same_states(sto
     assert torch.equal(*results) and not collated["features"][0, :3].any(1).all()
     mixed = model.reader.collate([item, embedder(features=half).reader.read(example("5"))])
     assert mixed["features"].dtype == torch.float32
-
-
-def test_built_again_without_its_file(store):
-    model = embedder(features=store, normalize="standard")
-    config = Regions(fields=("image",), normalize="standard", features="gone.h5").model_copy(
-        update=model.inferred_settings()
-    )
-    again = config.build(Words())
-    again.load_state_dict(model.state_dict())
-    assert (again.width, again.fingerprint) == (D, MADE_BY)
-    carried = record("x", 3)
-    assert torch.equal(states(again, carried).states, states(model, carried).states)
-    with pytest.raises(DataError, match="gone.h5: no features"):
-        states(again, "3")
-    again = config.model_copy(update={"features": store}).build(Words())
-    again.load_state_dict(model.state_dict())
-    assert torch.equal(states(again, "3").states, states(model, "3").states)
-
-
-def test_reader_travels_to_workers(store):
-    reader = embedder(features=store).reader
-    reader.read(example("3"))
-    (copied,), (original,) = pickle.loads(pickle.dumps(reader)).read(example("3")), reader.read(example("3"))
-    assert np.array_equal(copied.features, original.features) and np.array_equal(copied.boxes, original.boxes)
 
 
 def test_described(store, tmp_path):
@@ -193,17 +139,6 @@ def test_other_width_and_other_extractor(store, tmp_path):
     )
     tolerant = embedder(features=different, allow_other_features=True, **settings)
     assert states(tolerant, "3").mask.all()
-
-
-def test_a_missing_image_is_reported(store):
-    model = embedder(features=store)
-    with pytest.raises(
-        DataError, match=r"s.h5: no features for image 'x'; the store has 12 images \(for example '0'\)"
-    ):
-        states(model, "x")
-    with pytest.raises(DataError) as error:
-        model.reader.read(Example("e", {"caption": "hello"}))
-    assert str(error.value) == "example 'e' has no image; its inputs are: caption"
 
 
 @pytest.mark.parametrize("normalise", ["none", "standard"])
