@@ -23,11 +23,12 @@ from .tensors import Batch, Slots, Tail, apply
 
 @dataclass(frozen=True)
 class TokenAttention:
-    """The attention shares of each token of a text; they add up to 1."""
+    """The attention of the T tokens of a text to the L slots of its row, and which slots those are."""
 
-    inputs: Mapping[str, Tensor]  # input name -> (T, N) to its real slots
-    special: Tensor  # (T,) [CLS], [SEP]
-    written: Tensor  # (T,) earlier tokens of the text, and the slot itself
+    weights: Mapping[str, Tensor]  # way -> (T, L) shares, which add up to 1
+    inputs: Mapping[str, Tensor]  # input name -> (N,) its real slots
+    special: Tensor  # [CLS], [SEP]
+    written: Tensor  # earlier tokens of the text, and the slot itself
 
 
 @dataclass(frozen=True)
@@ -97,14 +98,15 @@ def word_attention(
     ways: Mapping[str, HeadReduction],
 ) -> list[WordAttention]:
     """The attention maps of B examples with one text of token ids each; see `collate` and `token_attention`."""
-    attentions = token_attention(model, collate(model, examples, inputs), texts, ways)
-    results = []
-    for row, (example, tokens) in enumerate(zip(examples, texts, strict=True)):
+    attentions, results = token_attention(model, collate(model, examples, inputs), texts, ways), []
+    for example, tokens, attention in zip(examples, texts, attentions, strict=True):
         words = words_of([model.backbone.decode_text(tokens[: end + 1]) for end in range(len(tokens))])
-        by_way = {way: rows[row] for way, rows in attentions.items()}
-        seen = next(iter(by_way.values())).inputs
-        shown = {name: units(model, name, example, weights.shape[1]) for name, weights in seen.items()}
-        weights = {way: _by_word(tokens, shown, [pieces for _, pieces in words]) for way, tokens in by_way.items()}
+        shown = {name: units(model, name, example, len(slots)) for name, slots in attention.inputs.items()}
+        groups = [attention.inputs[name][list(unit)] for name, display in shown.items() for unit in display.places]
+        weights = {}
+        for way, seen in attention.weights.items():  # the sum over the slots of a unit, the mean over those of a word
+            table = torch.stack([seen[:, group].sum(1) for group in (*groups, attention.special, attention.written)], 1)
+            weights[way] = torch.stack([table[pieces].mean(0) for _, pieces in words]) if words else table[:0]
         results.append(WordAttention(tuple(word for word, _ in words), shown, weights))
     return results
 
@@ -112,7 +114,7 @@ def word_attention(
 @torch.inference_mode()
 def token_attention(
     model: Any, batch: Batch, texts: Sequence[Sequence[int]], ways: Mapping[str, HeadReduction]
-) -> dict[str, list[TokenAttention]]:
+) -> list[TokenAttention]:
     """The attention of B inputs with one text of token ids each, in several ways, from one forward pass.
 
     `model` is a `mmgen.model.Model` in eval mode. Raises UnavailableError for a backbone that returns no attention, and
@@ -127,22 +129,19 @@ def token_attention(
     tail = apply(laid_out, lambda tensor: tensor.to(prefix.free.device, non_blocking=True))
     if (prompts := batch.label(PROMPT)) is not None:
         tail = behind_prompts(tail, prompts[:, :1], model.backbone.pad_id)
-    rows: Slots = prefix.slots.followed_by(model.behind(prefix, tail))
+    rows: Any = prefix.slots.followed_by(model.behind(prefix, tail))
     encoded = model.backbone.encode(rows, output=("attentions",))
     if not encoded.attentions:
         raise UnavailableError(f"{type(model.backbone).__name__} does not return attention weights")
     weights = {name: way(encoded.attentions).cpu() for name, way in ways.items()}  # (B, L, L)
-    results: dict[str, list[TokenAttention]] = {name: [] for name in ways}
-    length, real = prefix.slots.positions.shape[1], prefix.slots.layout.real.cpu()
+    length, results = prefix.slots.positions.shape[1], []
     for row, columns in enumerate(input_columns(rows)):
         slots = (tail.labels[row] != -100).nonzero().squeeze(1)
         slots = slots[tail.layout.time[row, slots].argsort()].cpu() + length  # that predict, in the order of the text
-        for name, attended in weights.items():
-            seen = attended[row, slots]  # (T, L)
-            inputs = {part: seen[:, places.cpu()] for part, places in columns.items()}
-            within = seen[:, :length][:, real[row]].sum(1)
-            special = within - sum(to_input.sum(1) for to_input in inputs.values())
-            results[name].append(TokenAttention(inputs, special, 1 - within))
+        inputs = {name: places.cpu() for name, places in columns.items()}
+        special = (rows.source[row, :length] < 0).nonzero().squeeze(1).cpu()
+        seen = {name: attended[row, slots] for name, attended in weights.items()}
+        results.append(TokenAttention(seen, inputs, special, torch.arange(length, rows.positions.shape[1])))
     return results
 
 
@@ -180,10 +179,3 @@ def words_of(texts: Sequence[str]) -> list[tuple[str, list[int]]]:
         else:
             words.append((piece, [place]))
     return words
-
-
-def _by_word(gazed: TokenAttention, shown: Mapping[str, DisplayUnits], words: Sequence[Sequence[int]]) -> Tensor:
-    """(W, U + 2): the mean over the tokens of a word, the sum over the slots of a unit."""
-    columns = [gazed.inputs[name][:, list(unit)].sum(1) for name, display in shown.items() for unit in display.places]
-    table = torch.stack([*columns, gazed.special, gazed.written], 1)  # (T, U + 2)
-    return torch.stack([table[list(pieces)].mean(0) for pieces in words]) if words else table[:0]

@@ -203,7 +203,6 @@ class FeatureStore:
             "path": str(self.path),
             "images": len(self),
             "regions per image": [int(regions.min()), round(float(regions.mean()), 1), int(regions.max())],
-            "images without regions": int((regions == 0).sum()),
             "holds": list(dict.fromkeys(name for part in self.parts for name in part.rows)),
             "bytes": sum(part.path.stat().st_size for part in self.parts),
             **({"classes": len(self.class_names)} if self.class_names else {}),
