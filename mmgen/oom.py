@@ -102,4 +102,4 @@ class OomRetry:
                 items_now = f"{self.most} {self.unit}{'s' * (self.most != 1)}"
                 self.say(f"{self.where}: out of memory; from here on {items_now} at a time")
             yield piece, result
-            del left[: len(piece)]
+            del left[: len(piece)], result

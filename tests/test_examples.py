@@ -131,26 +131,6 @@ def test_their_recipes_hold(environment, folder):
     assert done.stdout == "10 configurations in 6 recipes: no errors\n", done.stderr
 
 
-def test_a_sound_is_asked_about_from_the_command_line(ran, environment, folder):
-    """By name, alone and with the step's other inputs."""
-    place = folder / AUDIO.name
-    (run,) = place.glob("runs/masked/*/*/seed-0")
-    inputs = [
-        ("sound=test-00001",),
-        ("sound=test-00001", "image=test-00000", "caption=a dog on a hill"),
-        ("sound=no-such-sound",),
-    ]
-    commands = [["generate", str(run), *(word for pair in pairs for word in ("--input", pair))] for pairs in inputs]
-    done = environment.several([(str(place), arguments) for arguments in commands])
-    assert done.stdout.splitlines()[::2][:2] == ["sound", "sound and image and caption"], done.stderr
-    lines = done.stderr.splitlines()
-    assert [line.partition(";")[0] for line in lines if line.startswith("written by ")] == [
-        "written by step 'sound', which reads sound",
-        "written by step 'all', which reads image and sound and caption",
-    ]
-    assert lines[-1] == "error: sounds/no-such-sound.wav: no such file"
-
-
 def test_the_systems_of_the_table_write_for_a_photo_and_so_do_their_exports(rivals, environment):
     table = (rivals / RIVAL_PLACE / "table.md").read_text()
     assert all(f"| {row} " in table for row in (*RIVAL_STEPS, "sample"))

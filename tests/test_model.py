@@ -4,7 +4,6 @@ from typing import Literal
 
 import torch
 from kit import toys
-from kit.training import step
 from mmgen_generators import Masked
 from torch import nn
 
@@ -57,11 +56,6 @@ def student():
     torch.manual_seed(0)
     parts = Tiny(width=32), {"caption": Words().named("caption")}, Masked(max_tokens=9)
     return compose(*parts, texts=TEXTS, objectives=Objectives({"hints": Hints()}))
-
-
-DISTIL = step(checkpoint_every=1, batch_size=8, micro_batch_size=4).model_copy(
-    update={"objectives": ("generator", "hints")}
-)
 
 
 def test_a_frozen_copy_is_the_model_and_does_not_train():

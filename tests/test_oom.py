@@ -59,13 +59,6 @@ def test_a_single_item_that_does_not_fit_is_named():
     assert lines == ["counting: out of memory; from here on 1 number at a time"]
 
 
-def test_other_errors_go_through_and_nothing_is_reported():
-    sparing, lines = halving()
-    with pytest.raises(ZeroDivisionError):
-        list(sparing.over([1, 2], lambda piece: 1 / 0))
-    assert not lines
-
-
 def test_what_an_attempt_held_is_let_go_of_before_the_next():
     sparing, _ = halving()
     held, alive = [], []

@@ -2,15 +2,7 @@
 
 import torch
 
-from mmgen.parts import Extractor
 from mmgen.testing import Tiny
-
-
-class Nothing(Extractor):
-    fingerprint = {}
-
-    def records(self, source, skip=frozenset()):
-        yield from ()
 
 
 def test_the_pooler_reads_the_first_slot():

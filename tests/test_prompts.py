@@ -175,20 +175,6 @@ def test_wrong_prompts(label, message):
     assert str(error.value) == message
 
 
-def test_prompts_take_positions(monkeypatch):
-    """A row that has room for the text but not for its prompt is refused before torch fails."""
-    model = model_of()
-    monkeypatch.setattr(model.backbone, "max_positions", 20)
-    example = Example("e", {"caption": " ".join(["dog"] * 10)}, ("where",), labels={"prompt": "red ball"})
-    assert generate(model, [replace(example, labels={})]), "a row without a prompt has room"
-    with pytest.raises(DataError) as error:
-        generate(model, [example])
-    assert str(error.value) == (
-        "an example needs 11 positions, but the encoder has 20, 11 of them reserved for the text; lower max_tokens, or "
-        "use shorter inputs"
-    )
-
-
 def test_a_generator_without_prompts_says_so():
     class NoPrompts(MaskedTargets):
         reads_prompts = False

@@ -37,22 +37,6 @@ def test_two_owners_of_a_name_are_an_error_only_when_the_name_is_used():
         registry.get("embedder", "audio")
 
 
-CLASH = """
-name = "clash"
-[backbone]
-type = "bert"
-[inputs.sound]
-type = "{type}"
-[generator]
-type = "masked"
-[steps.one]
-inputs = ["sound"]
-train = ["sound"]
-[data]
-type = "scenes"
-"""
-
-
 def test_an_unknown_name_gets_did_you_mean_what_is_there_and_what_is_broken():
     registry = collect(
         [

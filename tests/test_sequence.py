@@ -11,7 +11,6 @@ from mmgen_generators.masked_writing import MaskedStepper
 from mmgen_inputs import Text
 
 from mmgen import DataError
-from mmgen.attention_maps import input_columns
 from mmgen.configs import SequenceConfig
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
@@ -187,25 +186,6 @@ def test_every_step_of_writing_next_tokens_is_a_row_by_hand():
             rows = torch.tensor([1, 1, 2, 3, 5, 4])
             written = torch.cat([written[rows], torch.randint(5, 30, (6, 1), generator=draw)], 1)
             writing.reorder_cache(rows)
-
-
-@torch.no_grad()
-def test_where_slots_come_from_survives_packing():
-    """Ragged captions: padding moves behind the tail, and every slot still has its index within its input."""
-    built, examples = model(Masked(max_tokens=9)), toys.examples()
-    batch = batch_of(built, examples)
-    rows, _ = built.rows(batch, batch.tail)
-    apart = built.prefix(batch).slots
-    lengths = [len(built.backbone.encode_text(resolve(example).inputs["caption"])) for example in examples]
-    assert rows.positions.shape[1] < apart.positions.shape[1] + batch.tail.ids.shape[1] and len(set(lengths)) > 2
-    longest = max(lengths)
-    for row, n in enumerate(lengths):
-        assert rows.index[row, rows.of("caption")[row]].tolist() == list(range(n))
-        assert rows.index[row, rows.of("things")[row]].tolist() == [*range(n), longest]  # its end stands behind padding
-        assert input_columns(rows)[row]["things"].tolist() == list(range(n + 2, 2 * n + 3))
-        packed, unpacked = rows.states[row, rows.of("things")[row]], apart.states[row, apart.of("things")[row]]
-        torch.testing.assert_close(packed, unpacked, atol=0, rtol=0)
-    assert (rows.source[:, -1] == -1).all()
 
 
 @torch.no_grad()

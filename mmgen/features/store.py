@@ -205,7 +205,7 @@ class FeatureStore:
             "regions per image": [int(regions.min()), round(float(regions.mean()), 1), int(regions.max())],
             "holds": list(dict.fromkeys(name for part in self.parts for name in part.rows)),
             "bytes": sum(part.path.stat().st_size for part in self.parts),
-            **({"classes": len(self.class_names)} if self.class_names else {}),
             **({"weights": RANDOM} if is_random(self.fingerprint) else {}),
+            "classes": len(self.class_names),
             **self.about,
         }

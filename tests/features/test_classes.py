@@ -4,7 +4,6 @@ import random
 
 import numpy as np
 import pytest
-from kit.refusals import refusal
 from kit.stores import NAMES
 
 from mmgen.features.classes import Classes
@@ -38,14 +37,3 @@ def test_regions_are_drawn_at_the_rates(rate, masked):
     assert abs(hidden.mean() - rate * masked) < 0.08
     for place in predicted.nonzero().flatten().tolist():
         assert labels[place].tolist() == [1 - place % 2, place % 2]
-
-
-@pytest.mark.parametrize(
-    ("names", "problem"),
-    [
-        ((), "cannot mask regions to predict their classes, because the features have no classes"),
-        (("cat",), "the 2 class names of the regions differ from the 1 that are predicted"),
-    ],
-)
-def test_other_class_names(names, problem):
-    assert refusal(hide_regions, animals(3), 3, names, random.Random(0), Hiding(1.0, (1.0, 0.0))) == problem

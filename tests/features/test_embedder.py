@@ -9,7 +9,7 @@ from kit.refusals import refusal
 from kit.stored import MADE_BY, D, E, embedder, example, features, fill, record, states
 
 from mmgen.errors import DataError
-from mmgen.examples import All, Example
+from mmgen.examples import All
 from mmgen.features.classes import Classes
 from mmgen.features.statistics import statistics
 from mmgen.parts import Record
@@ -55,19 +55,6 @@ def test_more_pictures_than_token_types_are_refused(store):
         f"example '{several.id}' shows 3 pictures, but the encoder has token types for 2; show fewer, or set "
         "extra_token_types of the backbone"
     )
-
-
-def test_a_record_inside_an_example_is_cut_once(store):
-    scores, region_names = np.linspace(1, 0, 9, dtype=np.float32), tuple("abcdefghi")
-    classes = Classes(("cat", "dog"), np.zeros((9, 1), np.int32), np.full((9, 1), 0.5, np.float32))
-    nine_regions = record("9", 9, seed=9, scores=scores, region_names=region_names, classes=classes)
-    model = embedder(features=store, max_regions=4)
-    (cut,) = model.reader.records(Example("x", {"image": nine_regions}))
-    counts = [len(values) for values in (cut.features, cut.boxes, cut.scores, cut.region_names, cut.classes.ids)]
-    assert counts == [4] * 5 and cut.region_names == ("a", "b", "c", "d")
-    (stored,) = model.reader.read(example("9"))
-    (regions,) = model.reader.read(Example("x", {"image": nine_regions}))
-    assert np.array_equal(regions.features, stored.features) and len(regions.classes.ids) == 4
 
 
 def test_normalised(store):

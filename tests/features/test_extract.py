@@ -111,16 +111,6 @@ def test_while_another_process_fills_the_store_it_waits(folder, tmp_path, monkey
     assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "s"]
 
 
-def test_nothing_readable_and_nothing_at_all(tmp_path):
-    (tmp_path / "images").mkdir()
-    (tmp_path / "images" / "a.jpg").write_text("no")
-    summary = extract(Means(), folder_pictures(tmp_path / "images"), tmp_path / "s")
-    assert summary.failure.startswith(
-        f"{tmp_path}/s: 1 of 1 images failed, first a: {tmp_path}/images/a.jpg: not a readable image: expected one of "
-    )
-    assert "0 of 0 images failed; correct the source" in extract(Means(), [], tmp_path / "s").failure
-
-
 def test_features_of_all_shards_are_those_of_one_process(folder, tmp_path):
     pictures = folder_pictures(folder)
     for number in (2, 1, 3):

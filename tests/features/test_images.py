@@ -45,29 +45,6 @@ def test_grey_of_16_bits_is_that_of_8(content):
     assert np.array_equal(pixels(content), GREYS)
 
 
-def hidden(mode: str, color=(200, 0, 0)) -> Image.Image:
-    """A transparent pixel of this color, and a blue one."""
-    image = Image.new("RGBA", (2, 1), (*color, 0))
-    image.putpixel((1, 0), (*BLUE, 255))
-    return image.convert(mode)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        saved(hidden("RGBA"), "PNG"),
-        saved(hidden("RGBA", (0, 90, 0)), "PNG"),
-        saved(hidden("RGBA"), "TIFF"),
-        saved(hidden("PA"), "TIFF"),
-        saved(hidden("RGBA"), "GIF"),
-        saved(hidden("RGBA"), "WEBP", lossless=True, exact=True),
-        saved(Image.fromarray(np.array([[[200, 0, 0], BLUE]], np.uint8)), "PNG", transparency=(200, 0, 0)),
-    ],
-)  # fmt: skip
-def test_what_is_transparent_is_white_whatever_it_hides(content):
-    assert pixels(content).tolist() == [[WHITE, BLUE]]
-
-
 @pytest.mark.parametrize("mode", ["I", "F"])
 def test_pixels_whose_range_is_not_known_are_refused(mode, tmp_path):
     Image.new(mode, (4, 4)).save(tmp_path / "a.tif")
