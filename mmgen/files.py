@@ -185,8 +185,9 @@ def json_problem(error: Exception) -> str:
         return "not UTF-8"
     if isinstance(error, OSError):
         return error.strerror or str(error)
-    is_syntax = isinstance(error, json.JSONDecodeError)
-    return f"not valid JSON: {error}" if is_syntax else "nested too deeply, or a number has too many digits"
+    if isinstance(error, json.JSONDecodeError):
+        return f"not valid JSON: {error.msg} ({f'line {error.lineno}, ' * (error.lineno > 1)}column {error.colno})"
+    return "nested too deeply, or a number has too many digits"
 
 
 def read_table(path: Path, /, **kinds: type | tuple[type, ...]) -> dict[str, Any]:

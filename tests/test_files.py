@@ -142,8 +142,8 @@ def test_a_download_that_is_not_the_file_is_named(tmp_path, content):
     ("content", "problem"),
     [
         (b"[" * 100_000, "nested too deeply, or a number has too many digits"),
-        (b'{"a": }', "not valid JSON: Expecting value: line 1 column 7 (char 6)"),
-        (b'\n{"a": }', "not valid JSON: Expecting value: line 2 column 7 (char 7)"),
+        (b'{"a": }', "not valid JSON: Expecting value (column 7)"),
+        (b'\n{"a": }', "not valid JSON: Expecting value (line 2, column 7)"),
         (b'"\xff"', "not UTF-8"),
     ],
 )

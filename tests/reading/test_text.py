@@ -40,13 +40,13 @@ def test_gzipped_files_and_byte_order_marks_are_read(tmp_path):
 def test_invalid_json_names_line_and_column(tmp_path):
     path = tmp_path / "a.json"
     assert refused(parse_json, '{"a": 1,\n "b" 2}', path) == (
-        f"{path}:2: not valid JSON: Expecting ':' delimiter (column 6)"
+        f"{path}:2: not valid JSON: Expecting ':' delimiter (line 2, column 6)"
     )
     path.write_text('1\n\n{"a": 2}\n{\n')
     lines = json_lines(path)
     assert [next(lines), next(lines)] == [(1, 1), (3, {"a": 2})]
     assert refused(next, lines).startswith(f"{path}:4: not valid JSON: ")
-    assert refused(parse_json, "[" * 100_000, path).startswith(f"{path}:1: not usable JSON: ")
+    assert refused(parse_json, "[" * 100_000, path).startswith(f"{path}:1: nested too deeply")
 
 
 def test_a_list_under_its_key(tmp_path):
