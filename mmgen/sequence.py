@@ -187,7 +187,7 @@ def lay_out(parts: Sequence[Part]) -> tuple[Slots, Tensor]:
     segments = [segment for _, segment in parts]
     mask = torch.cat([segment.mask for segment in segments], 1)  # (B, P)
     positions, free = _lay_out_positions(segments, mask)
-    types = torch.zeros_like(positions) if all(segment.types is None for segment in segments) else _lay_out_types(parts)
+    types = _lay_out_types(parts, mask)
     names = tuple(name for name, _ in parts if name)
     source, index = (column.expand(len(mask), -1) for column in _sources_and_indices(parts, names))
     states = torch.cat([segment.states for segment in segments], 1)  # (B, P, E)
@@ -228,19 +228,16 @@ def _count_positions(mask: Tensor) -> Tensor:
     return (mask.cumsum(1) - 1).clamp(min=0)
 
 
-def _lay_out_types(parts: Sequence[Part]) -> Tensor:
-    """The token types (B, P)."""
-    last = torch.zeros_like(parts[0][1].mask[:, :1], dtype=torch.long)  # (B, 1)
+def _lay_out_types(parts: Sequence[Part], mask: Tensor) -> Tensor:
+    """The token types (B, P); a special slot has that of the last real slot of an input before it."""
     columns = []
     for name, segment in parts:
-        types = last.expand(segment.mask.shape)
-        if name:
-            types = torch.zeros_like(types) if segment.types is None else segment.types.masked_fill(~segment.mask, 0)
-            known, real = torch.cat([last, types], 1), F.pad(segment.mask, (1, 0), value=True)
-            places = torch.arange(known.shape[1], device=known.device)
-            last = known.gather(1, (places * real).amax(1, keepdim=True))  # of the last real slot
-        columns.append(types)
-    return torch.cat(columns, 1)
+        types = torch.full_like(segment.mask, 0 if name else -1, dtype=torch.long)
+        columns.append(types if segment.types is None else segment.types.masked_fill(~segment.mask, 0))
+    types = torch.cat(columns, 1)
+    places = torch.arange(mask.shape[1], device=mask.device)
+    last = (places * (mask & (types >= 0))).cummax(1).values
+    return torch.where(types < 0, types.gather(1, last), types).clamp(min=0)
 
 
 def _sources_and_indices(parts: Sequence[Part], names: Sequence[str]) -> tuple[Tensor, Tensor]:
