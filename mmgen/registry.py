@@ -17,12 +17,12 @@ from importlib.metadata import Distribution, entry_points
 from types import ModuleType
 from typing import Any
 
-from . import API_VERSION
+from . import API_VERSION, __version__
 from .configs import PartConfig
 from .errors import DataError, PluginError, did_you_mean
 from .hookspecs import GROUP, KINDS
 
-OURS = "mmgen-framework"  # our distribution
+OURS = "mmgen-framework"  # our distribution. Its version is mmgen.__version__: metadata found first may be another's
 SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z`\[])")
 
 
@@ -144,7 +144,9 @@ def installed() -> Registry:
 @functools.cache
 def _distribution(distribution: Distribution) -> tuple[str, str]:
     """Name and version of a distribution. Its metadata are parsed once: ours has a dozen entry points."""
-    return distribution.name, distribution.version
+    name = distribution.name
+    is_ours = re.sub(r"[-_.]+", "-", name).lower() == OURS  # names may be spelled in several ways
+    return (OURS, __version__) if is_ours else (name, distribution.version)
 
 
 def collect(plugins: Iterable[tuple[Source, ModuleType]], broken: Iterable[BrokenPlugin] = ()) -> Registry:
