@@ -181,10 +181,10 @@ class FeaturesConfig(EmbedderConfig):
     boxes: bool = Field(
         True, description="append a region's box to its features: four numbers relative to the image's size"
     )
-    normalize: Literal["none", "length", "standard"] = Field(
+    normalize: Literal["none", "standard"] = Field(
         "none",
-        description="none: features unchanged; length: each region's features scaled to length 1; standard: each "
-        "dimension scaled to mean 0 and standard deviation 1 over the store",
+        description="none: features unchanged; standard: each dimension scaled to mean 0 and standard deviation 1 over "
+        "the store",
     )
     zero_features: bool = Field(
         False,

@@ -40,11 +40,12 @@ def shown(text: str) -> str:
 def printable(text: str) -> str:
     """The text with control characters escaped: escape sequences, colours, changes of direction, half characters. Line
     ends stay."""
-    return "".join(letter if _is_harmless(letter) else ascii(letter)[1:-1] for letter in text)
-
-
-def _is_harmless(letter: str) -> bool:
-    return letter.isprintable() or letter in f"\n{JOINERS}" or unicodedata.category(letter) == "Zs"
+    return "".join(
+        letter
+        if letter.isprintable() or letter in f"\n{JOINERS}" or unicodedata.category(letter) == "Zs"
+        else ascii(letter)[1:-1]
+        for letter in text
+    )
 
 
 def install_extra(extra: str) -> str:

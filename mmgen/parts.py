@@ -70,7 +70,7 @@ class Reader(abc.ABC):
     def hide(self, item: Any, draw: random.Random, hiding: Hiding) -> tuple[Any, Tensor]:
         """A copy of an item of `read` with parts masked, and the labels of what was masked: (N,) or (N, C), -100 at
         slots that are not to be predicted."""
-        raise NotImplementedError(f"{type(self).__name__} cannot hide parts of its input")
+        raise NotImplementedError
 
     def slots(self, value: Any) -> float:
         """About how many slots one value of the input takes (a key, a text), without reading features: similar examples
@@ -176,11 +176,11 @@ class Backbone(Part, abc.ABC):
         """Recompute the layers' activations in the backward pass of training, or keep them. Only enabled where the
         config has `supports_gradient_checkpointing`."""
         if enabled:
-            raise NotImplementedError(f"{type(self).__name__} cannot recompute its layers")
+            raise NotImplementedError
 
     def new_cache(self) -> Cache:
         """An empty cache; only for backbones with `caches`."""
-        raise NotImplementedError(f"{type(self).__name__} does not cache")
+        raise NotImplementedError
 
     @abc.abstractmethod
     def save(self, folder: Path) -> None:

@@ -55,4 +55,4 @@ def schema() -> None:
     from ..recipe.json_schema import schema
     from ..registry import installed
 
-    tell(json.dumps(schema(installed()), indent=2), wrap=False)
+    tell(json.dumps(schema(installed()), indent=2))

@@ -30,7 +30,7 @@ def plugins(names: tuple[str, ...], paths: bool, strict_plugins: bool) -> None:
         else _list_parts(registry, paths)
     )
     for line in lines:
-        tell(line, wrap=False)  # wrapped already
+        tell(line)
     plugin_errors = dict.fromkeys([*problems(registry), *registry.conflicts()])
     for problem in plugin_errors:
         tell(f"error: {problem}", err=True)

@@ -21,7 +21,7 @@ def show(recipe: Path, profile: str | None, sets: tuple[str, ...]) -> None:
     from ..recipe.show import toml
 
     loaded_recipe, layers = load_recipe(recipe, profile, sets)
-    tell(toml(loaded_recipe.identity(), layers), wrap=False)
+    tell(toml(loaded_recipe.identity(), layers))
     for remark in layers.remarks:
         tell(remark, err=True)
 

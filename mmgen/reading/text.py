@@ -15,7 +15,6 @@ from ..errors import DataError
 from ..files import foreign, image_key, json_problem
 
 MOST_BYTES = 1 << 30  # of an unpacked text; the largest published caption file has a tenth of this
-PIECE = 1 << 24
 LONGEST = 1_000_000  # characters of a text; a tokenizer takes minutes for a hundred times as many
 INVALID = re.compile("[\0\ud800-\udfff]")
 NAMES = {
@@ -45,23 +44,21 @@ def read_text(path: Path) -> str:
     return text
 
 
-def read_unpacked(path: Path) -> bytearray:
+def read_unpacked(path: Path) -> bytes:
     """The bytes of a file, unpacked if gzipped, at most `MOST_BYTES`, since a small file may unpack to more than fits
     into memory. Raises DataError."""
-    data = bytearray()
     try:
         with path.open("rb") as file, gzip.open(file) as packed:
             reader = packed if file.peek(2)[:2] == b"\x1f\x8b" else file
-            while piece := reader.read(PIECE):
-                data += piece
-                if len(data) > MOST_BYTES:
-                    raise DataError(f"{path}: over {MOST_BYTES >> 20:,} MB of text, too large for a data set")
+            data = reader.read(MOST_BYTES + 1)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path}: cannot be unpacked ({error}); the file may be cut short: get it again") from None
     except IsADirectoryError:
         raise DataError(f"{path}: is a folder; name a file") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
+    if len(data) > MOST_BYTES:
+        raise DataError(f"{path}: over {MOST_BYTES >> 20:,} MB of text, too large for a data set")
     return data
 
 
@@ -69,11 +66,8 @@ def parse_json(text: str, path: Path, line: int | None = None) -> Any:
     """The value of a JSON text. `line`: its line number, if the text is one line of a file."""
     try:
         return json.loads(text)
-    except json.JSONDecodeError as error:
-        place = f"{path}:{line or error.lineno}"
-        raise DataError(f"{place}: not valid JSON: {error.msg} (column {error.colno})") from None
-    except (RecursionError, ValueError) as error:
-        raise DataError(f"{path}:{line or 1}: not usable JSON: {json_problem(error)}") from None
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}:{line or getattr(error, 'lineno', 1)}: {json_problem(error)}") from None
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, Any]]:

@@ -12,7 +12,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import SimpleQueue
@@ -22,7 +22,7 @@ from typing import NamedTuple
 from ..commands import quiet
 from ..data.datasets import Datasets
 from ..errors import MmgenError, PluginError, RunError, blame
-from ..progress import Advance, Bars
+from ..progress import Bars
 from ..recipe.load import from_json
 from ..recipe.tables import Recipe
 from ..registry import installed
@@ -58,15 +58,10 @@ class Lines(Bars):
 
     def __init__(self, send: Send) -> None:
         super().__init__()
-        self._send = send
+        self._send, self.terminal = send, False
 
     def say(self, text: str) -> None:
         self._send(text)
-
-    @contextlib.contextmanager
-    def task(self, label: str, total: int | None, unit: str = "", done: int = 0) -> Iterator[Advance]:
-        with self._lines(label, total, unit, done) as advance:
-            yield advance
 
 
 def main() -> None:

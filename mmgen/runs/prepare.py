@@ -153,7 +153,7 @@ def fill_stores(
         assert isinstance(config, FeaturesConfig) and config.extractor is not None  # see `feature_files`
         if accelerator.is_main_process and not has_all_pictures(path, pictures := list(datasets.pictures())):
             extractor = config.extractor.build()
-            summary = extract(extractor, pictures, path, progress=progress, wait=True)  # another seed may be extracting
+            summary = extract(extractor, pictures, path, progress=progress)  # another seed may be extracting
             for key, reason in summary.broken:  # which may have been repaired when the run goes on
                 progress.say(f"{name}: skipped picture '{key}': {reason}")
             if summary.failure:

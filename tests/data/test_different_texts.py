@@ -6,11 +6,10 @@ import pytest
 import torch
 from kit import toys
 
-from mmgen import DataError, Decoding, UnavailableError
+from mmgen import DataError, Decoding
 from mmgen.data.different_texts import choose_different, distance, token_pairs
 from mmgen.evaluation.answers import generate
 from mmgen.examples import Generation
-from mmgen.search import Limits, search
 from mmgen.tensors import Batch, Targets
 
 END = 0
@@ -109,7 +108,7 @@ def test_a_model_writes_exactly_n(avoid):
     [
         (
             {"candidates": 3, "num_return_sequences": 4},
-            "num_return_sequences: 4 texts need at least as many candidates",
+            "num_return_sequences: 4 texts need candidates of at least that number",
         ),
         ({"candidates": 3, "num_beams": 4}, "num_beams: not used with candidates, which has its own beams; remove it"),
         ({"candidates": 3, "do_sample": True}, "do_sample: not used with candidates"),
@@ -119,9 +118,3 @@ def test_a_model_writes_exactly_n(avoid):
 def test_options_that_contradict_candidates(options, message):
     with pytest.raises(ValueError, match=message):
         Decoding(**options)
-
-
-def test_a_search_alone_does_not_choose():
-    with pytest.raises(UnavailableError) as error:
-        search(None, None, Decoding(candidates=4), Limits(9, 0, 0, 9))
-    assert str(error.value) == "candidates: a search writes them all; mmgen.data.different_texts chooses among them"

@@ -62,7 +62,7 @@ TYPE, WEIGHTS = place('extractor = { type = "roi"'), place('weights = "../encode
         ("training = { betas = [0.8, 0.9] }", [f"sample, {place('betas')}, sets [0.9, 0.98]"]),
         ("[backbone]\ndropout = 0.5", [f"profile sample, {place('dropout')}, sets 0.0"]),
         (
-            '[inputs.image]\ntype = "grid"\nnormalize = "length"\nextractor = { type = "timm_grid" }',
+            '[inputs.image]\ntype = "grid"\nnormalize = "none"\nextractor = { type = "timm_grid" }',
             [
                 f'child.toml:3: inputs.image.type has no effect: profile pictures, {REGIONS}, sets "regions"',
                 f"child.toml:4: inputs.image.normalize has no effect: profile pictures, {REGIONS}, sets "

@@ -36,7 +36,7 @@ def test_a_loss_that_is_not_finite_names_its_examples_and_keeps_the_checkpoint(t
     said = str(error.value)
     assert said.startswith(f"step 's', update {number}: the {what} is not finite (examples {seen[5][0]}")
     assert said.endswith(
-        f"): the objective 'generator' gives {spoil}, but its inputs are finite; check the data of these examples with "
+        "): the loss 'generator.loss' is not finite; check the data of these examples with "
         "`mmgen data check`, or lower learning_rate"
     )
     again = toys.model()
@@ -72,7 +72,7 @@ def spoil_objective(model, spoil):
     model.generator.forward = lambda *rows: replace(
         loss := forward(*rows), sums={name: total * spoil for name, total in loss.sums.items()}
     )
-    return f"the objective 'generator' gives {spoil}, but its inputs are finite"
+    return "the loss 'generator.loss' is not finite"
 
 
 @pytest.mark.parametrize("spoilt", [spoil_weights, spoil_states, spoil_terms, spoil_objective])

@@ -22,8 +22,7 @@ import mmgen.testing
 from mmgen.data.collate import Collator
 from mmgen.errors import PluginError
 from mmgen.model import compose
-from mmgen.objectives import EncodedInputs
-from mmgen.sequence import lay_out
+from mmgen.sequence import EncodedInputs, lay_out
 from mmgen.tensors import Segment, Targets
 
 
