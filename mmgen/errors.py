@@ -24,7 +24,9 @@ class MmgenError(Exception):
     about  the key of the recipe that the error is about, if its text does not say so: ("objectives", "regions")
     """
 
-    about: tuple[str, ...] = ()
+    def __init__(self, message: str = "", about: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.about = about
 
     def __str__(self) -> str:
         return shown(super().__str__())

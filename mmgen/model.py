@@ -119,21 +119,6 @@ class Model(nn.Module):
                 sums[f"{name}.{part}"], weights[f"{name}.{part}"] = loss.sums[part], self.weights.get(name, 1.0)
         return Loss(sums, batch.counts, weights)
 
-    def not_finite(self, batch: Batch) -> str:
-        """What of this model is NaN or infinite first for a batch, for messages; empty if nothing is."""
-        for name, weights in self.named_parameters():
-            if not weights.isfinite().all():
-                return f"the weights '{name}' are not finite"
-        for name, collated in batch.inputs.items():
-            if not self._embed_input(name, collated).states.isfinite().all():
-                return f"the states of input '{name}' are not finite"
-        if not self.prefix(batch).slots.states.isfinite().all():
-            return "the terms that inputs add are not finite"
-        for name, total in self(batch).sums.items():
-            if not total.isfinite():
-                return f"the objective '{name.rpartition('.')[0]}' gives {total.item()}, but its inputs are finite"
-        return ""
-
     def objective(self, name: str) -> Objective:
         """The objective with this name; "generator" is the generator."""
         selected = self.generator if name == "generator" else self.objectives[name]

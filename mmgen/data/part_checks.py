@@ -51,11 +51,8 @@ def predict_with(model: Model, name: str, batch: Batch) -> list[Prediction]:
 
 def _check_ids(part: str, answers: Sequence[Sequence[Generation | Prediction]], expected: list[list[str]]) -> None:
     """Raises PluginError if a part answers other examples than it is to, or another number of times."""
-    if len(answers) != len(expected):
-        raise PluginError(f"{part} returns answers to {len(answers)} examples, not to {len(expected)}")
-    for row, expected_ids in zip(answers, expected, strict=True):
-        if (ids := [answer.id for answer in row]) != expected_ids:
-            raise PluginError(f"{part} returns answers to {ids}; expected {expected_ids}")
+    if (ids := [[answer.id for answer in row] for row in answers]) != expected:
+        raise PluginError(f"{part} returns answers to {ids!s:.200}; expected {expected!s:.200}")
 
 
 def check_scores(metric: str, scores: Scores, examples: Sequence[Example]) -> Scores:
@@ -63,10 +60,9 @@ def check_scores(metric: str, scores: Scores, examples: Sequence[Example]) -> Sc
     is not finite."""
     if not isinstance(scores, Scores):
         raise PluginError(f"metrics.{metric}: returns {scores!r:.60}; expected a mmgen.examples.Scores")
-    for name, values in scores.per_example.items():
-        if len(values) != len(examples):
-            raise PluginError(f"metrics.{metric}: {name} has {len(values)} values for {len(examples)} examples")
     for name, values in [*scores.per_example.items(), *((name, [value]) for name, value in scores.values.items())]:
+        if name in scores.per_example and len(scores.per_example[name]) != len(examples):
+            raise PluginError(f"metrics.{metric}: {name} has {len(values)} values for {len(examples)} examples")
         if bad := [value for value in values if value is not None and not math.isfinite(value)]:
             raise PluginError(f"metrics.{metric}: {name} is {bad[0]}; values must be finite numbers, or None")
     return scores

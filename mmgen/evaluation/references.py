@@ -19,7 +19,7 @@ from ..parts import Metric
 from ..recipe.tables import Recipe
 from ..storage.generations import parse
 from ..storage.run_folder import RunFolder
-from .score import as_json, build_metric
+from .score import build_metric
 
 FILE = "references.json"  # in a run's folder: a metric and the data of steps -> scores
 ALL = TypeAdapter(dict[str, Scores])
@@ -39,22 +39,21 @@ def reference_scores(
 
     Raises RunError for a damaged file, and the metrics' errors."""
     file = folder / FILE if folder else None
-    kept = parse(ALL, file) if file and file.exists() else {}
-    known, by_step = dict(kept), dict[str, dict[str, Scores]]()
+    known = parse(ALL, file) if file and file.exists() else {}
+    saved, by_step = len(known), dict[str, dict[str, Scores]]()
     data_seen = RunFolder(folder).fingerprint() if folder else None
     for step in steps:
         own, writes, by_step[step] = recipe.scored_data(step), recipe.makes_texts(step), {}
         for name, config in recipe.judging(step).items():
-            key = f"{'texts' if writes else 'predictions'}, {name} {config.model_dump_json()} of data {data_seen}"
-            key += f", {own.model_dump_json()}" if own else ""
+            key = f"{name} {config.model_dump_json()} of {own and own.model_dump_json()} {data_seen}, texts: {writes}"
             if key not in known:
                 metric = (metrics or {}).get(name)
                 if metric is None and config.needs_pictures:
                     continue
                 known[key] = _score(name, config, metric or build_metric(name, config), data.scored_by(step), writes)
             by_step[step][name] = known[key]
-    if file and known != kept:
-        write_json(file, {key: as_json(scores) for key, scores in known.items()})
+    if file and len(known) > saved:
+        write_json(file, ALL.dump_python(known, mode="json"))
     return by_step
 
 
@@ -62,14 +61,14 @@ def _score(name: str, config: MetricConfig, metric: Metric, examples: Sequence[E
     """The scores of people's texts and of chance. Where a metric has no chance of its own, references of other pictures
     score as chance."""
     people = check_scores(name, metric.references(examples) or Scores({}), examples)
+    values, notes = dict(people.values), people.notes
     others = references_of_others(examples) if writes and config.judges_fit and not config.needs_device else []
-    chance = Scores({})
-    if others and not any(column.startswith("chance_") for column in people.values):
+    if others and not any(column.startswith("chance_") for column in values):
         with contextlib.suppress(MmgenError):  # scoring the steps reports it
-            values = check_scores(name, metric.score(others, examples), examples).values
-            note = f"chance of {name}: the reference of another picture for each example"
-            chance = Scores({f"chance_{column}": value for column, value in values.items()}, {}, (note,))
-    return Scores({**people.values, **chance.values}, {}, (*chance.notes, *people.notes))
+            chance = check_scores(name, metric.score(others, examples), examples).values
+            values |= {f"chance_{column}": value for column, value in chance.items()}
+            notes = (f"chance of {name}: the reference of another picture for each example", *notes)
+    return Scores(values, {}, notes)
 
 
 def references_of_others(examples: Sequence[Example]) -> list[Generation]:

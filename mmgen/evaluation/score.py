@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from pydantic import TypeAdapter
@@ -14,12 +13,14 @@ from ..configs import MetricConfig
 from ..data.datasets import ScoredOn, pictures_of
 from ..data.part_checks import check_scores
 from ..errors import DataError, RunError
-from ..examples import Example, Generation, Prediction, Scores
+from ..examples import Example, Scores
 from ..files import write_json
 from ..parts import Dataset, Metric, Picture
 from ..progress import Progress
 from ..recipe.tables import Recipe
 from ..storage.generations import parse
+from ..storage.run_folder import RunFolder
+from .answers import read_answers
 
 CPU = torch.device("cpu")
 SCORES = TypeAdapter(Scores)
@@ -30,7 +31,7 @@ def build_metric(name: str, config: MetricConfig, data: Iterable[Dataset] = (), 
     errors, and DataError if it needs pictures and `data` is empty."""
     datasets = list(data)
     if config.needs_pictures and not datasets:
-        raise DataError(f"metrics.{name}: needs the pictures of a run; use `mmgen score RUN`")
+        raise DataError(f"metrics.{name}: needs the pictures of a run; add it to [metrics] and run the recipe again")
     metric = config.build()
 
     def pictures(examples: Sequence[Example]) -> dict[str, Picture]:
@@ -50,41 +51,30 @@ def build_metrics(
     return {name: build_metric(name, config, datasets, device) for name, config in configs.items()}
 
 
-def score_predictions(
-    name: str,
-    predictions: Sequence[Generation] | Sequence[Prediction],
-    examples: Sequence[Example],
-    metrics: Mapping[str, Metric],
-    file: Path,
-    progress: Progress,
+def score_step(
+    recipe: Recipe, step: str, folder: RunFolder, data: ScoredOn, metrics: Mapping[str, Metric], progress: Progress
 ) -> Scores:
-    """Scores of one prediction for each example. `file`: the file of the predictions. Raises RunError if the ids of
-    predictions and examples differ."""
-    if [prediction.id for prediction in predictions] != [example.id for example in examples]:
-        raise RunError(f"{file}: the ids differ from those of the data set's examples; run again with --fresh")
-    scores_by_metric: dict[str, Scores] = {}
-    with progress.task(f"{name}: scoring", len(metrics)) as advance:
-        for metric_name, metric in metrics.items():
-            scores_by_metric[metric_name] = check_scores(metric_name, metric.score(predictions, examples), examples)
+    """Scores of a step's texts or predictions, by the metrics that judge them. Raises RunError if their ids and those
+    of the examples differ."""
+    place, examples, scores = folder.step(step), data.scored_by(step), dict[str, Scores]()
+    answers, judging = read_answers(recipe, step, place), recipe.judging(step)
+    if [answer.id for answer in answers] != [example.id for example in examples]:
+        raise RunError(f"{place}: the ids differ from those of the data set's examples; run again with --fresh")
+    with progress.task(f"{step}: scoring", len(judging)) as advance:
+        for name in judging:
+            scores[name] = check_scores(name, metrics[name].score(answers, examples), examples)
             advance()
-    return merge_metrics(scores_by_metric)
+    return merge_metrics(scores)
 
 
 def write_scores(folder: Path, scores: Scores) -> None:
     """`scores.json` in a folder of texts; `read` reads it."""
-    write_json(folder / "scores.json", as_json(scores))
+    write_json(folder / "scores.json", SCORES.dump_python(scores, mode="json", exclude_defaults=True))
 
 
 def read(folder: Path) -> Scores:
     """The scores in a folder of texts. Raises RunError for a missing or damaged file."""
     return parse(SCORES, folder / "scores.json")
-
-
-def as_json(scores: Scores) -> dict[str, Any]:
-    """Scores as a JSON object."""
-    per_example = {name: list(values) for name, values in scores.per_example.items()}
-    sums = {"sums": {name: [*rows] for name, rows in scores.sums.items()}} if scores.sums else {}
-    return {"values": dict(scores.values), "notes": list(scores.notes), "per_example": per_example, **sums}
 
 
 def merge_metrics(scores_by_metric: Mapping[str, Scores]) -> Scores:
@@ -94,13 +84,10 @@ def merge_metrics(scores_by_metric: Mapping[str, Scores]) -> Scores:
     merged = Scores({})
     for metric, scores in scores_by_metric.items():
         names = {column: column if times == 1 else f"{metric}.{column}" for column, times in count.items()}
-        own = Scores(
-            {names[column]: value for column, value in scores.values.items()},
-            {names[column]: value for column, value in scores.per_example.items()},
-            scores.notes,
-            {f"{metric}/{name}": rows for name, rows in scores.sums.items()},
-        )
-        merged = merge(merged, own)
+        values = {names[column]: value for column, value in scores.values.items()}
+        per_example = {names[column]: value for column, value in scores.per_example.items()}
+        sums = {f"{metric}/{name}": rows for name, rows in scores.sums.items()}
+        merged = merge(merged, Scores(values, per_example, scores.notes, sums))
     return merged
 
 

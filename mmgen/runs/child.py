@@ -1,20 +1,18 @@
-"""The command `python -m mmgen.runs.child FOLDER SETTINGS`: trains steps for a run (`jobs`), one after the other.
+"""The command `python -m mmgen.runs.child CONNECTION`: trains steps for a run (`jobs`), one after the other.
 
-SETTINGS: see `Settings`. Standard input: the recipe as a line of JSON, then lines with names of steps. When the input
-ends, it finishes the current update, writes a checkpoint and ends. Standard output: pickled messages; see
-`jobs.Child.receive`.
+CONNECTION: the file descriptor of a pipe. It receives the folder, the recipe as JSON and `Settings`, then names of
+steps, and sends messages; see `jobs.Child.receive`. When the pipe is closed, the command finishes the current update,
+writes a checkpoint and ends.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection
-from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
 from typing import NamedTuple
@@ -71,9 +69,7 @@ class Lines(Bars):
 
 def main() -> None:
     """The command. A person's mistake is a message to the run, which reports it."""
-    folder, settings = RunFolder(Path(sys.argv[1])), Settings(*json.loads(sys.argv[2]))
-    connection = Connection(os.dup(1), readable=False)
-    os.dup2(2, 1)  # what libraries print is not a message
+    connection = Connection(int(sys.argv[1]))
 
     def send(message: object) -> None:
         with contextlib.suppress(OSError):  # the run has ended
@@ -82,26 +78,27 @@ def main() -> None:
     quiet()
     try:
         with stop_signals_as_ctrl_c():
-            recipe = from_json(sys.stdin.readline(), installed(), "the run's recipe")
-            steps = SimpleQueue[str]()
-            Thread(target=_read_steps, args=(steps.put,), daemon=True).start()
-            train_steps(folder, recipe, settings, iter(steps.get, None), send)
+            path, text, settings = connection.recv()
+            recipe, steps = from_json(text, installed(), "the run's recipe"), SimpleQueue[str]()
+            Thread(target=_receive_steps, args=(connection, steps), daemon=True).start()
+            train_steps(RunFolder(path), recipe, settings, iter(steps.get, None), send)
     except KeyboardInterrupt:
         sys.exit(1)
-    except (MmgenError, OSError) as error:
-        send(error if isinstance(error, MmgenError) else RunError(str(error)))
-        sys.exit(1)
     except Exception as error:
-        if not (line := blame(error)):
+        if isinstance(error, MmgenError):
+            send(error)
+        elif isinstance(error, OSError) or (line := blame(error)):
+            send(RunError(str(error)) if isinstance(error, OSError) else PluginError(line))
+        else:
             raise
-        send(PluginError(line))
         sys.exit(1)
 
 
-def _read_steps(put: Callable[[str], None]) -> None:
-    """Reads names of steps. At the end of the input, the main thread is asked to stop."""
-    for line in sys.stdin:
-        put(line.strip())
+def _receive_steps(connection: Connection, steps: SimpleQueue[str]) -> None:
+    """Receives names of steps. When the run ends or closes the connection, the main thread is asked to stop."""
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            steps.put(connection.recv())
     os.kill(os.getpid(), signal.SIGTERM)
 
 

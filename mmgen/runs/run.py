@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -73,30 +73,34 @@ def run(
     jobs = jobs if isinstance(jobs, Jobs) else Jobs.of(jobs, recipe, only, processes)
     use_threads(threads)
     progress = progress if progress and main else Progress()
-    folder = RunFolder.of(recipe)
+    folder, steps = RunFolder.of(recipe), recipe.ordered(only)
     with distributed.peer_failures(processes), folder.locked() if main else contextlib.nullcontext():
         profile = f", profile {recipe.profile}" if recipe.profile else ""
         progress.say(f"{recipe.name}{profile}, seed {recipe.seed} -> {folder.path}")
         for remark in layers.remarks if main else ():
             log.warning(remark)
-        with with_missing_parts(recipe, recipe.ordered(only), layers):
+        with with_missing_parts(recipe, steps, layers):
             datasets = Datasets(recipe)
             if main:
                 folder.claim(recipe, datasets, fresh)
         processes.wait_for_everyone()
         rewritten = folder.outdated_steps(recipe)
-        todo = [name for name in recipe.ordered(only) if name in rewritten or not folder.done(recipe, name)]
+        todo = [name for name in steps if name in rewritten or not folder.done(recipe, name)]
         if todo:
-            if missing := missing_parts(recipe, recipe.ordered(only), layers, folder):
+            if missing := missing_parts(recipe, steps, layers, folder):
                 raise DataError("\n".join(missing))
-            with _with_place(layers):
-                _Run(recipe, folder, datasets, processes, progress, jobs, Settings(only, threads, jobs.count)).do(todo)
+            try:
+                settings = Settings(only, threads, jobs.count)
+                _Run(recipe, folder, datasets, processes, progress, jobs, settings).do(todo)
+            except MmgenError as error:
+                if not error.about:
+                    raise
+                raise type(error)(f"{layers.opening(error.about)}{error}") from None
         elif main:
             folder.retire(recipe)  # metrics that score nothing
             show(recipe, folder, datasets, progress)
     done = f"done in {(time.monotonic() - began) / 60:.1f} minutes" if todo else "nothing to do: all steps are done"
-    whose = f"seed {recipe.seed}: " * (len(RunFolder.found_in(folder.path.parent)) > 1)  # below their table
-    progress.say(f"{whose}{done}; all files are in {folder.path}")
+    progress.say(f"{done}; all files are in {folder.path}")
     return folder
 
 
@@ -115,43 +119,42 @@ class _Run:
     def do(self, todo: Sequence[str]) -> None:
         """Train and score these steps, and write the tables and the page. Inputs that none of the steps reads are left
         out, and need no features."""
-        recipe, datasets, only, progress = self.recipe, self.datasets, self.settings.only, self.progress
-        main = self.processes.is_main_process
+        recipe, folder, datasets, progress = self.recipe, self.folder, self.datasets, self.progress
+        only, processes, main = self.settings.only, self.processes, self.processes.is_main_process
         counts = ", ".join(f"{split} {len(datasets.main.split(split))}" for split in datasets.main.splits())
         progress.say(f"data: {recipe.data.type} ({counts})")
         ready = recipe
         if main:
             ready = compare_extractors(recipe, inputs_of(recipe, recipe.ordered(only)), datasets)
-        files = feature_files(recipe, only, self.folder)
+        files = feature_files(recipe, only, folder)
         ready = with_features(ready, files)
-        with contextlib.closing(Children(self.jobs, todo, ready, self.folder, self.settings, progress.say)) as children:
+        with contextlib.closing(Children(self.jobs, todo, ready, folder, self.settings, progress.say)) as children:
             self._extract(todo, files, children)
             model = build_model(with_inputs_of(ready, only), datasets)
             progress.say(choose_threads(self.settings.threads, model, self.jobs.count))
             metrics = self._check(todo, ready, model) if main else {}
-            self.processes.wait_for_everyone()  # all have checked what is outdated, and no error can follow
-            if main and (message := self.folder.retire(recipe)):
+            processes.wait_for_everyone()  # all have checked what is outdated, and no error can follow
+            if main and (message := folder.retire(recipe)):
                 progress.say(message)
-            self.processes.wait_for_everyone()
+            processes.wait_for_everyone()
             with Callbacks(recipe.callbacks if main else {}, progress.say) as events:
                 table, profile = recipe.model_dump(mode="json"), recipe.profile or "default"
-                info = RunInfo(recipe.name, profile, recipe.seed, self.folder.path, table, tuple(todo))
+                info = RunInfo(recipe.name, profile, recipe.seed, folder.path, table, tuple(todo))
                 events.send("on_run_begin", info)
-                steps = Steps(ready, self.folder, datasets, model, self.processes, progress, events)
+                steps = Steps(ready, folder, datasets, model, processes, progress, events)
                 children.start()
                 if main:  # the table needs these scores, but an error should stop the run early
                     scored = [name for name in todo if recipe.steps[name].evaluate]
-                    reference_scores(recipe, scored, datasets, self.folder.path, metrics)
-                self.processes.wait_for_everyone()
+                    reference_scores(recipe, scored, datasets, folder.path, metrics)
+                processes.wait_for_everyone()
                 for name in children.train(events):
-                    with self.folder.timed(name) if main else contextlib.nullcontext():
+                    with folder.timed(name) if main else contextlib.nullcontext():
                         steps.train(name)
                         scores = steps.score(name, metrics) if main and recipe.steps[name].evaluate else {}
                     events.send("on_step_end", name, scores)
-                    self.processes.wait_for_everyone()
+                    processes.wait_for_everyone()
                 if main:
-                    tables = show(recipe, self.folder, datasets, progress)
-                    events.send("on_run_end", tables)
+                    events.send("on_run_end", show(recipe, folder, datasets, progress))
 
     def _extract(self, todo: Sequence[str], files: Mapping[str, Path], children: Children) -> None:
         """Extract features. Meanwhile, children train steps that read none of them."""
@@ -162,8 +165,7 @@ class _Run:
         if begun and self.settings.threads == AUTO:
             torch.set_num_threads(max(1, threads - begun))
         fill_stores(recipe, files, self.datasets, self.processes, self.progress)
-        if begun:
-            torch.set_num_threads(threads)
+        torch.set_num_threads(threads)
 
     def _check(self, todo: Sequence[str], ready: Recipe, model: Model) -> dict[str, Metric]:
         """Check the data of the steps, and save what loading the run needs besides the steps' files. Returns the
@@ -183,21 +185,9 @@ def run_seeds(recipe: Recipe, count: int, progress: Progress, **settings: Any) -
     for seed in range(recipe.seed, recipe.seed + count):
         folder = run(recipe.model_copy(update={"seed": seed}), progress=progress, **settings)
     if count > 1 and distributed.start().is_main_process:
-        beside = folder.path.parent
-        if (page := _page(RunFolder.found_in(beside)[0]))[3]:
+        page = _page(RunFolder.found_in(folder.path.parent)[0])
+        if page[3]:
             report.try_page(*page, progress)
-        progress.say(f"seeds {recipe.seed} to {seed}: done; all files are in {beside}")
-
-
-@contextlib.contextmanager
-def _with_place(layers: Layered) -> Iterator[None]:
-    """Prefix errors about a recipe key with the place of the key."""
-    try:
-        yield
-    except MmgenError as error:
-        if not error.about:
-            raise
-        raise type(error)(f"{layers.opening(error.about)}{error}") from None
 
 
 def show(recipe: Recipe, folder: RunFolder, datasets: Datasets, progress: Progress) -> list[str]:
@@ -208,11 +198,8 @@ def show(recipe: Recipe, folder: RunFolder, datasets: Datasets, progress: Progre
         return []
     shown = [seed_table or table for table, seed_table in tables]
     report.try_page(recipe, folder, datasets, shown, partial(_load, folder), progress)
-    for number, (table, seed_table) in enumerate(tables):
-        whose = f"seed {recipe.seed}:\n\n" * bool(seed_table)
-        progress.say("\n" * bool(number) + whose + str(table))
-        if seed_table:
-            progress.say(f"\n{seed_table}")
+    for table, seed_table in tables:
+        progress.say(f"\nseed {recipe.seed}:\n\n{table}\n\n{seed_table}" if seed_table else f"\n{table}")
     return [str(table) for table, _ in tables]
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import copy
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import torch
 
 from ..configs import CallbackConfig
-from ..examples import Generation, Prediction, ResolvedExample
-from ..parts import Callback, RunInfo, ShownExample
+from ..parts import Callback, RunInfo
 from .suite import Suite
 
 RECORD = {"update": 1, "epoch": 0.5, "loss": 2.5, "losses": {"a.loss": 2.0}, "lr": 1e-4, "grad_norm": 0.7}
@@ -34,8 +32,6 @@ class CallbackSuite(Suite[CallbackConfig]):
 
     def play(self, callback: Callback, folder: Path, done: int = 0, ends: bool = True) -> None:
         """The events of a run with two updates, from update `done` on."""
-        example = ResolvedExample("one", {"caption": "a red ball"}, ("what is red ?",))
-        predictions: list[Any] = [Generation("one", "what ?", (), -1.0), Prediction("one", {"label": "red"}, 0.5)]
         callback.on_run_begin(self.run_info(folder))
         callback.on_step_begin("first", done, 2)
         for number in range(done, 2):
@@ -43,7 +39,6 @@ class CallbackSuite(Suite[CallbackConfig]):
             callback.on_update("first", {**RECORD, "update": number})
             if number:
                 callback.on_validation("first", {"update": number, "validation_loss": 2.25})
-                callback.on_examples("first", number, [ShownExample(example, prediction) for prediction in predictions])
                 callback.on_epoch_end("first", record)
         if ends:
             callback.on_step_end("first", {"cider": 0.5, "no_value": None})

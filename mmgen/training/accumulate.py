@@ -62,71 +62,61 @@ class Means:
     stopping: bool
 
 
+@dataclass
 class Accumulator:
     """Adds up the gradients of a step's updates.
 
-    loss       the losses of a batch on this process's device
-    trained    the trainable parameters
-    too_large  ids of the examples of the last micro-batch that did not fit into this process's memory
+    loss     the losses of a batch on this process's device
+    trained  the trainable parameters
     """
 
-    def __init__(
-        self,
-        context: StepContext,
-        material: Material,
-        loss: Callable[[Batch], Loss],
-        trained: Sequence[nn.Parameter],
-    ) -> None:
-        self.context, self.names, self.loss, self.trained = context, material.losses, loss, trained
-        self.processes = context.accelerator
-        self.too_large: tuple[str, ...] = ()
+    context: StepContext
+    material: Material
+    loss: Callable[[Batch], Loss]
+    trained: Sequence[nn.Parameter]
 
     def gradients(self, number: int, micros: Micros, stop: Callable[[], bool] = bool) -> Means | None:
         """Compute the gradients of an update's loss over all processes, in `parameter.grad`; None if memory ran out in
         any process. `stop`: called after the passes."""
-        local = [sum(batch.counts.get(name, 0) for _, batch in micros) for name in self.names]
-        totals = torch.tensor(local, dtype=torch.float64, device=self.processes.device)
-        all_reduce_sum(self.processes, [totals])
-        counts = {name: count for name, count in zip(self.names, totals.tolist(), strict=True) if count}
-        result = self._backward_pass(number, micros, counts)
+        processes, names = self.context.accelerator, self.material.losses
+        local = [sum(batch.counts.get(name, 0) for _, batch in micros) for name in names]
+        totals = torch.tensor(local, dtype=torch.float64, device=processes.device)
+        all_reduce_sum(processes, [totals])
+        counts = {name: count for name, count in zip(names, totals.tolist(), strict=True) if count}
+        sums = torch.zeros(1 + len(counts), dtype=torch.float64, device=processes.device)
+        batches, failed = list[tuple[Batch, Tensor]](), False
+        try:
+            for micro, batch in micros:
+                batches.append(self._pass(number, micro, batch.to(processes.device), counts, sums))
+        except Exception as error:
+            if not out_of_memory(error):
+                raise
+            failed = True
         has_gradient = [parameter.grad is not None for parameter in self.trained]
-        stopping, failed, *reached = any_rank(self.processes, [stop(), result is None, *has_gradient])
-        if result is None or failed:
+        stopping, failed, *reached = any_rank(processes, [stop(), failed, *has_gradient])
+        if failed:
             return None
-        sums, batches = result
         gradients = []
         for parameter in itertools.compress(self.trained, reached):
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
             gradients.append(parameter.grad)
-        all_reduce_sum(self.processes, [sums, *gradients])
+        all_reduce_sum(processes, [sums, *gradients])
         loss, *values = sums.tolist()
         losses = {name: value / counts[name] for name, value in zip(counts, values, strict=True)}
         return Means(loss, losses, batches, stopping)
 
-    def _backward_pass(
-        self, number: int, micros: Micros, counts: Mapping[str, float]
-    ) -> tuple[Tensor, list[tuple[Batch, Tensor]]] | None:
-        """The sums of this process's micro-batches in float64, first the training loss, then every loss of `counts`;
-        and the batches with their training loss. None if memory runs out."""
-        device = self.processes.device
-        sums = torch.zeros(1 + len(counts), dtype=torch.float64, device=device)
-        batches: list[tuple[Batch, Tensor]] = []
-        for micro, batch in micros:
-            try:
-                draw_from(device, self.context.seed, self.context.name, number, micro)
-                batch = batch.to(device)
-                loss = self.loss(batch)
-                mean = loss.over(counts).to(device)
-                if mean.requires_grad:  # a batch without any count has no gradient
-                    mean.backward()
-            except Exception as error:
-                if not out_of_memory(error):
-                    raise
-                self.too_large = batch.ids
-                return None
-            batches.append((batch, mean.detach()))
-            for place, value in enumerate([mean, *(loss.sums.get(name) for name in counts)]):
-                if value is not None:
-                    sums[place] += value.detach()
-        return sums, batches
+    def _pass(
+        self, number: int, micro: int, batch: Batch, counts: Mapping[str, float], sums: Tensor
+    ) -> tuple[Batch, Tensor]:
+        """A forward and a backward pass. Adds to `sums` the training loss, then every loss of `counts`; returns the
+        batch with its training loss."""
+        draw_from(sums.device, self.context.seed, self.context.name, number, micro)
+        loss = self.loss(batch)
+        mean = loss.over(counts).to(sums.device)
+        if mean.requires_grad:  # a batch without any count has no gradient
+            mean.backward()
+        for place, value in enumerate([mean, *(loss.sums.get(name) for name in counts)]):
+            if value is not None:
+                sums[place] += value.detach()
+        return batch, mean.detach()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ..configs import CallbackConfig
@@ -68,8 +68,4 @@ class Forwarded(Events):
         self._send = send
 
     def send(self, method: str, *arguments: Any) -> None:
-        """Without pictures, which may be anything that draws them."""
-        if method == "on_examples":
-            step, update, examples = arguments
-            arguments = step, update, [replace(example, pictures=()) for example in examples]
         self._send(Event(method, arguments))

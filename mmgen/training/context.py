@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..model import Model
-from ..parts import ShownExample
 from ..progress import Progress
 from ..recipe.tables import Step
 from .callbacks import Events
@@ -25,7 +22,6 @@ class StepContext:
     accelerator  the processes that work on it, and this one's device
     progress     messages for people; silent in all processes but the first
     events       what callbacks are told, in the first process
-    predict      predicts the validation examples that callbacks show; all processes call it, after every epoch
     """
 
     name: str
@@ -35,4 +31,3 @@ class StepContext:
     accelerator: Processes
     progress: Progress
     events: Events = field(default_factory=Events)
-    predict: Callable[[Model], list[ShownExample]] | None = None

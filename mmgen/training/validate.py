@@ -1,25 +1,20 @@
-"""After an epoch: the mean validation loss over all processes, scores that choose the best epoch."""
+"""After an epoch: the mean validation loss over all processes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
-from accelerate.utils import broadcast_object_list
 
 from ..data.collate import by_length
 from ..data.sources import DataStream
-from ..errors import RunError, did_you_mean
 from ..examples import Example
-from ..model import Model
 from ..oom import ADVICE_SMALLER, OomRetry
 from ..tensors import Batch, Loss
 from .accumulate import Material
 from .context import StepContext
 from .distributed import all_reduce_sum
-
-ScoreModel = Callable[[Model], Mapping[str, float | None]]  # in the main process: columns of the table -> values
 
 
 def validate(context: StepContext, material: Material, loss: Callable[[Batch], Loss]) -> dict[str, Any]:
@@ -57,19 +52,3 @@ def _losses_of_groups(
     retry = OomRetry(where, advice, say=context.progress.say)
     batches = by_length(stream.collate.slots(examples), 32)
     return (losses for batch in batches for _, losses in retry.over([examples[index] for index in batch], measure))
-
-
-def scores_of_validation(context: StepContext, model: Model, scores: ScoreModel) -> Mapping[str, float | None]:
-    """Scores of the validation examples by column, in all processes. Raises RunError if `metric_for_best_model` has no
-    value."""
-    columns = dict(scores(model))
-    context.accelerator.wait_for_everyone()  # the first process scores alone
-    (columns,) = broadcast_object_list([columns])
-    name = context.step.training.metric_for_best_model
-    known = [column for column, value in columns.items() if value is not None]
-    if name not in known:
-        raise RunError(
-            f"step '{context.name}': training.metric_for_best_model: '{name}' has no value on the validation split"
-            f"{did_you_mean(str(name), known)}; choose from: {', '.join(known)}"
-        )
-    return columns

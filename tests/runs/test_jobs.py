@@ -16,7 +16,7 @@ from kit.toys import PLACE, mmgen_here
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.runs import jobs
-from mmgen.runs.child import TRAINED, Lines, Settings
+from mmgen.runs.child import TRAINED, Settings
 from mmgen.runs.jobs import Children, Jobs
 from mmgen.storage.run_folder import RunFolder
 from mmgen.training.callbacks import Event
@@ -274,13 +274,3 @@ def test_a_child_that_has_trained_a_step_trains_the_next(tmp_path):
     assert [what for child, what in log if child is children[0]][-2:] == ["stop", "wait"]
     assert sorted(lines) == [f"{name}: a line" for name in ("apart", "first", "second")]
     assert len(events) == 3 and folder.times().keys() == {"first", "second", "apart"}
-
-
-def test_lines_of_progress_are_sent(capsys):
-    sent = []
-    lines = Lines(sent.append)
-    lines.say("built on the spot")
-    with lines.task("training", 2, "pairs") as advance:
-        advance(2)
-    assert sent[0] == "built on the spot" and sent[1].startswith("training ") and "2/2" in sent[1]
-    assert len(sent) == 2 and capsys.readouterr() == ("", "")

@@ -80,12 +80,6 @@ def test_another_extractor_stops_a_run_before_it_trains(folder, monkeypatch, ext
     assert run(folder, monkeypatch, features="roi.h5", extractor=extractor, allow_other_features=True)[0] == 0
 
 
-def test_the_extractor_that_made_the_features_answers_about_pictures(folder, monkeypatch):
-    code, said = run(folder, monkeypatch, features="roi.h5", extractor=toys.ROI)
-    assert code == 0, said
-    assert mmgen("generate", toys.PLACE, "photo.png", "--caption", "a dog")[0] == 0
-
-
 def test_imported_features_with_an_extractor_that_fits_answer_about_pictures(folder, monkeypatch):
     code, said = run(folder, monkeypatch, features="imported.h5", extractor=toys.ROI)
     assert code == 0, said

@@ -9,13 +9,10 @@ import pytest
 import torch
 from click.testing import CliRunner
 from kit import toys
-from mmgen_probes import Attention, Grounding
 
 import mmgen
-from mmgen import RecipeError
 from mmgen.cli import main
 from mmgen.registry import installed
-from mmgen.runs.probe import select_probes
 from mmgen.runs.run import run
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
@@ -130,39 +127,6 @@ def test_the_attention_of_the_probe_is_the_one_of_the_report(done):
     assert compared
 
 
-def test_a_probe_that_is_not_in_the_recipe_runs_with_its_defaults_on_one_step(drawn, done):
-    result = probed(str(done), "--probe", "similarity", "--step", "both", "--set", "similarity.batch_size=3")
-    assert result.exit_code == 0, result.output
-    saved = json.loads((done / "probes/similarity/similarity.json").read_text())
-    assert list(saved["curves"]) == ["both", "random transformer"] and saved["examples"] == 5
-    assert json.loads((done / "probes/similarity/findings.json").read_text())["settings"]["batch_size"] == 3
-    again = (done / "probes/similarity/similarity.svg").read_bytes()
-    assert probed(str(done), "--probe", "similarity", "--step", "both").exit_code == 0
-    assert (done / "probes/similarity/similarity.svg").read_bytes() == again
-
-
-def test_the_report_shows_results_of_probes_and_runs_no_script_of_them(drawn, done):
-    assert probed(str(done), "--probe", "heads", "--probe", "similarity").exit_code == 0
-    path = done / "probes/heads/findings.json"
-    before = path.read_text()
-    path.write_text(before.replace("Entity grounding by layer", "<script>alert(1)</script>"))
-    assert CliRunner().invoke(main, ["report", str(done)]).exit_code == 0
-    path.write_text(before)
-    page = (done / "report.html").read_text(encoding="utf-8")
-    section = page[page.index('<section id="inside">') : page.index('<section id="reproduce">')]
-    assert re.findall(r'<h3 id="inside-(.*?)"', section)[:1] == ["heads"] and "<script>alert" not in page
-    assert (
-        section.count('<img src="data:image/svg+xml;base64,') == 3  # entities, relations, similarity
-        and "Grounding by relation of both" in section
-        and "random transformer" in section
-        and "any region" in section
-    )
-    path.write_text('{"tables": 1}')
-    result = CliRunner().invoke(main, ["report", str(done)])
-    path.write_text(before)
-    assert result.exit_code == 1 and result.output.splitlines()[-1] == f"error: {path}: damaged: 'tables' is 1"
-
-
 def test_untrained_models_have_the_shape_and_not_the_weights(done):
     from mmgen.runs.probe import untrained_model
 
@@ -220,42 +184,3 @@ def test_a_failing_probe_does_not_stop_the_others_and_keeps_old_results(done):
     assert (done / "probes/looks/attention.json").read_bytes() == before
     alone = probed(str(done), "--probe", "looks", "--set", "looks.layer=7")
     assert alone.exit_code == 1
-
-
-def test_settings_are_laid_over_the_recipes_own(done):
-    recipe = mmgen.load(done).recipe
-    assert select_probes(recipe, (), ["heads.iou_threshold=0.7"], installed())["heads"] == Grounding(
-        top_heads=2, iou_threshold=0.7
-    )
-    with pytest.raises(RecipeError) as error:
-        select_probes(recipe.model_copy(update={"probes": {}}), (), (), installed())
-    assert str(error.value) == "the recipe has no [probes]; choose with --probe: attention, grounding, similarity"
-
-
-def test_a_name_that_would_lead_out_of_the_folder_is_refused(done):
-    recipe = mmgen.load(done).recipe
-    with pytest.raises(RecipeError) as error:
-        select_probes(recipe.model_copy(update={"probes": {"../steps": Grounding()}}), (), (), installed())
-    assert (
-        str(error.value)
-        == "probes.../steps: the name of a probe must consist of letters, digits, '_', '-' and '.', because it "
-        "names a folder"
-    )
-
-
-def test_probes_in_a_recipe_do_not_make_it_another_run(done):
-    """A finished run stays finished with other probes in its recipe, and stores the new ones."""
-    from mmgen.recipe.load import load
-
-    recipe = load(done.parents[3] / "toy.toml", installed(), sets=("probes.looks.layer=1",))[0]
-    assert run(recipe).path == done and mmgen.load(done).recipe.probes["looks"] == Attention(layer=1, examples=1)
-    run(load(done.parents[3] / "toy.toml", installed())[0])
-
-
-def test_a_folder_without_a_run(tmp_path):
-    result = probed(str(tmp_path))
-    assert result.exit_code == 1
-    assert (
-        result.output
-        == f"error: {tmp_path}: no recipe.json in this folder; name a run folder (runs/<name>/<profile>/seed-<n>)\n"
-    )

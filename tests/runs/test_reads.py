@@ -37,16 +37,3 @@ def test_an_input_and_the_field_it_reads_are_the_same_query(run, monkeypatch):
     loaded = mmgen.load(PLACE)
     (by_input, by_field) = loaded.ask({"words": "a red ball"}), loaded.ask({"caption": "a red ball"})
     assert (by_input.value, by_input.score) == (by_field.value, by_field.score) and by_input.value in said[0].stdout
-
-
-def test_the_summary_counts_the_field_that_is_read(tmp_path):
-    (tmp_path / "toy.toml").write_text(RECIPE)
-    done = mmgen_here(tmp_path, "data", "check", "toy.toml")
-    assert done.returncode == 0, done.stderr
-    assert "\nwords: 16 texts have " in done.stdout and "missing" not in done.stdout
-    wrong = mmgen_here(tmp_path, "data", "check", "toy.toml", "--set", 'inputs.words.fields=["title"]')
-    assert wrong.returncode == 1
-    message = (
-        "step 'first', split 'train': 16 of 16 examples have no 'title' (train-00000, train-00001, train-00002, ...)"
-    )
-    assert message in wrong.stderr

@@ -82,15 +82,6 @@ def test_seeds_differ_and_each_keeps_its_own_table(runs):
     assert len(weights) == 3 and not any("±" in table for table in tables)
 
 
-def test_the_page_shows_all_seeds(runs):
-    values = reached(runs, "second", "well_formed")
-    average = f"<td>{statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}</td>"
-    pages = [(runs / f"seed-{seed}/report.html").read_text(encoding="utf-8") for seed in (4, 6)]  # as the run ends
-    assert mmgen("report", runs).splitlines()[-1] == str(runs / "seed-4/report.html")
-    for page in (*pages, (runs / "seed-4/report.html").read_text(encoding="utf-8")):
-        assert average in page and "mean ± standard deviation over seeds 4, 5, 6" in page
-
-
 def test_seeds_that_are_not_finished_are_left_out_of_the_rows_they_lack(runs, tmp_path):
     shutil.copytree(runs, tmp_path / "default")
     (tmp_path / "default/seed-6/steps/second/scores.json").unlink()
@@ -102,38 +93,6 @@ def test_seeds_that_are_not_finished_are_left_out_of_the_rows_they_lack(runs, tm
     assert (
         averages.of("step")["second"]["distinct"] == over_seeds([{"distinct": value} for value in values])["distinct"]
     )
-
-
-def test_a_note_below_the_table_over_seeds_names_the_seeds_that_it_is_about(runs, tmp_path):
-    """Whichever seed the table is built from: a run of several seeds prints that of the last."""
-    shutil.copytree(runs, tmp_path / "default")
-    for seed, notes in ((4, ["of all", "of two"]), (5, ["of all", "of two"]), (6, ["of all", "of one"])):
-        scores = tmp_path / f"default/seed-{seed}/steps/second/scores.json"
-        saved = json.loads(scores.read_text())
-        values = {**saved["values"], **{column: -1.0 for column in saved["values"] if seed == 5}}
-        scores.write_text(json.dumps({**saved, "values": values, "notes": notes}))
-    for seed in (4, 6):
-        folder = RunFolder(tmp_path / f"default/seed-{seed}")
-        recipe = folder.recipe(installed())
-        (run_table,) = report.gather_tables(recipe, folder, Datasets(recipe))
-        notes = report.average_seeds(run_table, folder).notes
-        assert {"of all", "seeds 4, 5: of two", "seed 6: of one"} <= set(notes)
-        assert not {"of one", "of two"} & set(notes)
-        below = [note for note in notes if "-1.00 is below chance" in note]
-        assert below and all(note.startswith("seed 5: second: ") for note in below)
-
-
-def test_what_several_seeds_print_says_whose_it_is(runs):
-    said = (runs.parents[2] / "said.txt").read_text()
-    *rest, last = [line for line in said.splitlines() if "all files are in" in line]
-    assert [line.partition(":")[0] for line in rest[1:]] == ["seed 5", "seed 6"]
-    assert last == f"seeds 4 to 6: done; all files are in {runs}"
-    assert re.search(r"^seed 6:\n\n\| step", said, re.MULTILINE) and not re.search(r"^seed 4:\n", said, re.MULTILINE)
-
-
-def test_a_run_alone_has_no_table_over_seeds(runs):
-    assert not (runs.parents[1] / "other/default/table.md").exists()
-    assert "±" not in (runs.parents[1] / "other/default/seed-0/table.md").read_text()
 
 
 def test_runs_side_by_side(runs):
@@ -242,16 +201,3 @@ def test_seeds_of_other_examples_are_not_averaged(own_runs):
     assert mmgen("compare", own_runs / "seed-4", own_runs / "seed-5").endswith(
         "from seed-4 to seed-5:\n  the data sets' examples\n"
     )
-
-
-def test_a_damaged_neighbour_costs_no_more_than_its_share(own_runs, caplog):
-    (own_runs / "seed-5/recipe.json").write_text("{")
-    (own_runs / "seed-6/steps/second/scores.json").write_text("{")
-    folder = RunFolder(own_runs / "seed-4")
-    recipe = folder.recipe(installed())
-    with caplog.at_level("WARNING", "mmgen"):
-        averages = report.average_seeds(report.gather_tables(recipe, folder, Datasets(recipe))[0], folder)
-    assert averages.notes[0] == "mean ± standard deviation over seeds: first 4, 6; second 4"
-    assert [record.getMessage().rpartition("; ")[2] for record in caplog.records] == [
-        "this run is left out of the results over seeds"
-    ] * 2

@@ -8,18 +8,15 @@ import pytest
 import torch
 from kit import toys
 from kit.training import RecordedProgress
-from mmgen_encoders import Bert
 from mmgen_encoders.encoder import EncoderBackbone
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertForPreTraining
 
 from mmgen.attention import prefix_layout
 from mmgen.data.datasets import Datasets
-from mmgen.errors import DataError, PluginError, RecipeError
+from mmgen.errors import DataError, PluginError
 from mmgen.progress import Progress
 from mmgen.recipe.load import load
-from mmgen.recipe.paths import with_real_paths
-from mmgen.recipe.weight_files import weight_file_errors
 from mmgen.registry import installed
 from mmgen.runs.run import run
 from mmgen.runs.start_from_weights import load_start
@@ -213,55 +210,6 @@ def test_a_part_that_gives_what_it_should_not_is_named(published_bert, place, mo
         started(published_bert[1])
 
 
-def test_a_tensor_that_cannot_be_read_is_named_where_a_part_wants_it_and_else_left_over(published_bert, place):
-    theirs = torch.load("bert.bin")
-    odd = {name: theirs[name].to_sparse() for name in ("cls.seq_relationship.weight", "bert.pooler.dense.bias")}
-    torch.save(theirs | {"cls.seq_relationship.weight": odd["cls.seq_relationship.weight"]}, "bert.bin")
-    (line,), _ = started(published_bert[1])
-    assert "30 of 32 tensors taken; left over 2 (cls.seq_relationship.weight, " in line
-    torch.save(theirs | odd, "bert.bin")
-    assert refused(published_bert[1], "weights:bert.bin") == (
-        "'bert.bin': 'bert.pooler.dense.bias' is sparse (sparse_coo); use weights saved as dense, unquantised tensors"
-    )
-
-
-@pytest.mark.parametrize(
-    "start, message",
-    [
-        ("weights:gone.safetensors", "'gone.safetensors': no such file or folder; give a file (.safetensors, .bin"),
-        ("weights:./nowhere", "'./nowhere': no such file or folder; give a file"),
-        ("weights:toy.toml", "'toy.toml': not a weights file by its name; give a file"),
-        ("weights:empty", "'empty': the folder has no weights file; give a file"),
-        ("weights:bert.bin", ""),
-        ("weights:uclanlp/visualbert-vqa", ""),  # whether a hub has it, a run will see
-    ],
-)
-def test_check_tells_what_it_can_without_reading_tensors(place, start, message):
-    Path("empty").mkdir()
-    Path("toy.toml").write_text(RECIPE.replace("weights:bert.bin", start))
-    problems = weight_file_errors(*load(Path("toy.toml"), installed()))
-    assert len(problems) == bool(message) and "".join(problems).startswith(
-        f"toy.toml:{LINE}: steps.pre.start: {message}" * bool(message)
-    )
-
-
-def test_a_start_without_a_name_is_a_mistake_and_a_path_counts_from_the_recipe(place):
-    Path("toy.toml").write_text(RECIPE.replace("weights:bert.bin", "weights: "))
-    with pytest.raises(RecipeError, match=f'toy.toml:{LINE}: steps.pre.start: write a file, .* after "weights:"'):
-        load(Path("toy.toml"), installed())
-    (place / "recipes").mkdir()
-    shutil.move("bert.bin", "recipes/bert.bin")
-    Path("recipes/toy.toml").write_text(RECIPE)
-    recipe, layers = load(Path("recipes/toy.toml"), installed())
-    assert recipe.steps["pre"].weights == "recipes/bert.bin" and not weight_file_errors(recipe, layers)
-    start = with_real_paths(recipe).steps["pre"].start
-    Path("recipes/bert.bin").unlink()  # it is the same recipe without it
-    gone, _ = load(place / "recipes/toy.toml", installed())
-    assert start == with_real_paths(gone).steps["pre"].start == f"weights:{(place / 'recipes/bert.bin').resolve()}"
-    assert gone.steps["pre"].weights == str(place / "recipes/bert.bin")
-    assert recipe.chain("write") == ["pre", "write"] and recipe.steps["write"].before == "pre"
-
-
 class Stopping(Progress):
     """Stops a run after its second update."""
 
@@ -303,32 +251,3 @@ def test_a_run_that_goes_on_needs_the_file_no_more_and_two_are_equal(place):
     frozen = pre["backbone.model.bert.embeddings.word_embeddings.weight"]
     assert torch.equal(frozen, theirs["bert.embeddings.word_embeddings.weight"])
     assert {path.name for path in step.iterdir()} == {"weights.safetensors", "log.jsonl"}
-
-
-def test_a_pooler_comes_with_pretrained_weights(published_bert, tmp_path, caplog):
-    """A folder saved by transformers, with a pooler and without one."""
-    _, model = published_bert
-    for name in ("with", "without"):
-        model.backbone.save(tmp_path / name)
-        theirs = {
-            key: tensor for key, tensor in torch.load(published_bert[0] / "bert.bin").items() if "decoder" not in key
-        }
-        if name == "without":
-            theirs = {key: tensor for key, tensor in theirs.items() if "pooler" not in key}
-        save_file(theirs, tmp_path / name / "model.safetensors", {"format": "pt"})
-    poolers = {}
-    caplog.set_level("INFO", "mmgen.learning")
-    for name in ("with", "without"):
-        poolers[name] = Bert(weights=str(tmp_path / name)).build()
-        torch.manual_seed(0)
-        poolers[name].add_pooler()
-    dense = {name: backbone.pooler.dense for name, backbone in poolers.items()}
-    theirs = torch.load(published_bert[0] / "bert.bin")
-    assert torch.equal(dense["with"].weight, theirs["bert.pooler.dense.weight"])
-    assert torch.equal(dense["with"].bias, theirs["bert.pooler.dense.bias"])
-    assert not torch.equal(dense["without"].weight, dense["with"].weight)
-    assert [r.message for r in caplog.records if "no pooler" in r.message] == [
-        f"{tmp_path / 'without'}: has no pooler; a new pooler is created and trained with the backbone"
-    ]
-    again = toys.model(Bert).backbone  # not pretrained: nothing is read
-    again.add_pooler()

@@ -118,11 +118,6 @@ def toys_resolved(example):
     return replace(example, inputs={"caption": example.inputs["caption"][0]})
 
 
-def test_one_loss_is_not_named_in_the_log(tmp_path):
-    train(toys.model(), toys.context(tmp_path, step(epochs=1)), [Source(EXAMPLES)])
-    assert all("losses" not in json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines())
-
-
 def test_a_loss_that_counts_nothing_is_left_out(tmp_path):
     """No update divides by zero, and the loss has no effect."""
     model = two_losses()

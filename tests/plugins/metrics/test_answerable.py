@@ -12,7 +12,6 @@ from mmgen.examples import Example, Generation
 from mmgen.parts import Picture
 from mmgen.recipe.load import load
 from mmgen.registry import installed
-from mmgen.runs.rescore import rescore
 from mmgen.runs.run import run
 from mmgen.testing import MetricSuite
 

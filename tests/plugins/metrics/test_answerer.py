@@ -9,7 +9,6 @@ from mmgen_metrics.answerer import Answered
 from mmgen.errors import DataError
 from mmgen.recipe.load import load
 from mmgen.registry import installed
-from mmgen.runs.rescore import rescore
 from mmgen.runs.run import run
 
 
