@@ -69,7 +69,7 @@ def search(stepper: Stepper, start: Tensor, options: Decoding, limits: Limits) -
     share. Raises UnavailableError for min_new_tokens that `max_tokens` does not allow.
     """
     if options.candidates:
-        raise UnavailableError("candidates: a search writes them all; mmgen.data.different_texts chooses among them")
+        raise UnavailableError("candidates: a search writes them all; mmgen.data.part_checks chooses among them")
     if options.min_new_tokens >= limits.max_tokens:
         raise UnavailableError(
             f"min_new_tokens = {options.min_new_tokens}: a text has at most {limits.max_tokens} tokens, including its "

@@ -16,9 +16,8 @@ from mmgen_inputs import Regions, Text
 
 from mmgen import Decoding
 from mmgen.attention_maps import all_layers, collate, token_attention
-from mmgen.data.collate import Collator
+from mmgen.data.collate import Collator, Source
 from mmgen.data.seeds import resolve, seeded
-from mmgen.data.sources import Source
 from mmgen.evaluation.answers import generate
 from mmgen.examples import Example
 from mmgen.model import compose

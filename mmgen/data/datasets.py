@@ -18,9 +18,9 @@ from ..errors import DataError
 from ..examples import Example
 from ..parts import Dataset, Picture
 from ..recipe.tables import Recipe
+from .collate import Source
 from .seeds import hash_id
 from .sizes import CHUNK
-from .sources import Source
 
 
 class ScoredOn(Protocol):

@@ -11,9 +11,8 @@ from torch.utils.data import DataLoader, get_worker_info
 from ..errors import MmgenError, PluginError, blame
 from ..examples import Example
 from ..tensors import Batch
-from .collate import Collator
+from .collate import Collator, DataStream
 from .plan import Plan
-from .sources import DataStream
 
 Task = tuple[int, int, int, list[Example], list[int]]  # update, micro-batch, source, its examples and their epochs
 

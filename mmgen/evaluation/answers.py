@@ -28,8 +28,7 @@ from ..progress import Progress
 from ..prompts import prompts_of
 from ..recipe.tables import GENERATOR, Recipe
 from ..storage import generations
-from ..training.context import StepContext
-from ..training.precision import precision
+from ..training.context import StepContext, precision
 
 BATCH_SIZE = 32
 log = logging.getLogger("mmgen")

@@ -1,7 +1,9 @@
-"""Build metrics, find the data they score, score texts or predictions, merge metrics; read and write scores.json."""
+"""Build metrics, score texts or predictions, merge metrics; read and write scores.json. The scores of people's texts
+and of chance are computed once for each metric and data set, and kept in a run's folder."""
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,8 +14,9 @@ from pydantic import TypeAdapter
 from ..configs import MetricConfig
 from ..data.datasets import ScoredOn, pictures_of
 from ..data.part_checks import check_scores
-from ..errors import DataError, RunError
-from ..examples import Example, Scores
+from ..data.seeds import share_a_picture
+from ..errors import DataError, MmgenError, RunError
+from ..examples import Example, Generation, Scores
 from ..files import write_json
 from ..parts import Dataset, Metric, Picture
 from ..progress import Progress
@@ -24,6 +27,8 @@ from .answers import read_answers
 
 CPU = torch.device("cpu")
 SCORES = TypeAdapter(Scores)
+FILE = "references.json"  # in a run's folder: a metric and the data of steps -> scores
+REFERENCES = TypeAdapter(dict[str, Scores])
 
 
 def build_metric(name: str, config: MetricConfig, data: Iterable[Dataset] = (), device: torch.device = CPU) -> Metric:
@@ -99,3 +104,54 @@ def merge(first: Scores, second: Scores) -> Scores:
         tuple(dict.fromkeys((*first.notes, *second.notes))),
         {**first.sums, **second.sums},
     )
+
+
+def reference_scores(
+    recipe: Recipe, steps: Iterable[str], data: ScoredOn, folder: Path, metrics: Mapping[str, Metric] | None = None
+) -> dict[str, dict[str, Scores]]:
+    """Step -> metric -> the scores of people's texts, and those of chance as "chance_COLUMN", kept in the run's folder.
+    `metrics`: those that are built; one that needs pictures is left out unless it is built or its scores are kept.
+    Raises RunError for a damaged file, and the metrics' errors."""
+    file, metrics = folder / FILE, metrics or {}
+    known = parse(REFERENCES, file) if file.exists() else {}
+    saved, by_step = len(known), dict[str, dict[str, Scores]]()
+    data_seen = RunFolder(folder).fingerprint()
+    for step in steps:
+        own, writes, by_step[step] = recipe.scored_data(step), recipe.makes_texts(step), {}
+        for name, config in recipe.judging(step).items():
+            key = f"{name} {config.model_dump_json()} of {own and own.model_dump_json()} {data_seen}, texts: {writes}"
+            if key not in known and (name in metrics or not config.needs_pictures):
+                metric = metrics.get(name) or build_metric(name, config)
+                known[key] = _score(name, config, metric, data.scored_by(step), writes)
+            if key in known:
+                by_step[step][name] = known[key]
+    if len(known) > saved:
+        write_json(file, REFERENCES.dump_python(known, mode="json"))
+    return by_step
+
+
+def _score(name: str, config: MetricConfig, metric: Metric, examples: Sequence[Example], writes: bool) -> Scores:
+    """The scores of people's texts and of chance. Where a metric has no chance of its own, references of other pictures
+    score as chance."""
+    people = check_scores(name, metric.references(examples) or Scores({}), examples)
+    values, notes = dict(people.values), people.notes
+    others = references_of_others(examples) if writes and config.judges_fit and not config.needs_device else []
+    if others and not any(column.startswith("chance_") for column in values):
+        with contextlib.suppress(MmgenError):  # scoring the steps reports it
+            chance = check_scores(name, metric.score(others, examples), examples).values
+            values |= {f"chance_{column}": value for column, value in chance.items()}
+            notes = (f"chance of {name}: the reference of another picture for each example", *notes)
+    return Scores(values, {}, notes)
+
+
+def references_of_others(examples: Sequence[Example]) -> list[Generation]:
+    """For each example the first reference of another one, without a picture in common; from the other half of the
+    examples, since neighbours may be alike. Empty if an example has no such other."""
+    half, texts = len(examples) // 2, list[Generation]()
+    for place, example in enumerate(examples):
+        others = (examples[(place + half + step) % len(examples)] for step in range(len(examples)))
+        other = next((other for other in others if other.targets and not share_a_picture(example, other)), None)
+        if other is None:
+            return []
+        texts.append(Generation(example.id, other.targets[0], (), 0.0))
+    return texts

@@ -14,7 +14,7 @@ from ..data.datasets import ScoredOn
 from ..errors import MmgenError
 from ..evaluation import score
 from ..evaluation.collapse import collapsed
-from ..evaluation.references import reference_scores
+from ..evaluation.score import reference_scores
 from ..examples import LOG_PROBABILITY, Scores
 from ..files import write_text
 from ..parts import Dataset

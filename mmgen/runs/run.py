@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,10 +14,10 @@ from typing import Any
 import torch
 
 from .. import report
-from ..data.datasets import Datasets, ScoredOn
+from ..data.datasets import Datasets
 from ..errors import DataError, MmgenError
 from ..evaluation import score
-from ..evaluation.references import reference_scores
+from ..evaluation.score import reference_scores
 from ..inference.load import load as load_model
 from ..model import Model
 from ..parts import Metric, RunInfo
@@ -25,7 +25,6 @@ from ..progress import Progress
 from ..recipe.layers import Layered
 from ..recipe.tables import Recipe
 from ..registry import installed
-from ..scoring.table import ScoreTable
 from ..storage import scored_examples
 from ..storage.model_files import build_model, keep_parts
 from ..storage.run_folder import RunFolder
@@ -34,7 +33,7 @@ from ..training import distributed
 from ..training.callbacks import Callbacks
 from ..training.distributed import Processes
 from ..training.threads import AUTO, choose_threads, use_threads
-from .child import Settings
+from .child import Settings, Steps
 from .data_check import check_data
 from .jobs import Children, Jobs
 from .prepare import (
@@ -46,7 +45,6 @@ from .prepare import (
     with_inputs_of,
     with_missing_parts,
 )
-from .step import Steps
 
 log = logging.getLogger("mmgen")
 
@@ -181,13 +179,9 @@ class _Run:
 
 
 def run_seeds(recipe: Recipe, count: int, progress: Progress, **settings: Any) -> None:
-    """Run a recipe with consecutive seeds. `settings`: see `run`. The page of the first seed then shows all seeds."""
+    """Run a recipe with consecutive seeds. `settings`: see `run`. The page of the last seed shows all seeds."""
     for seed in range(recipe.seed, recipe.seed + count):
-        folder = run(recipe.model_copy(update={"seed": seed}), progress=progress, **settings)
-    if count > 1 and distributed.start().is_main_process:
-        page = _page(RunFolder.found_in(folder.path.parent)[0])
-        if page[3]:
-            report.try_page(*page, progress)
+        run(recipe.model_copy(update={"seed": seed}), progress=progress, **settings)
 
 
 def show(recipe: Recipe, folder: RunFolder, datasets: Datasets, progress: Progress) -> list[str]:
@@ -211,12 +205,7 @@ def report_on(path: Path, progress: Progress, shown: int = report.SHOWN_EXAMPLES
     """Write `report.html` of a run, which may still be running; of the first seed if `path` has several. Raises
     RunError if no step is finished."""
     folder = next(iter(RunFolder.found_in(path)), RunFolder(path))
-    return report.write_page(*_page(folder), progress, shown)
-
-
-def _page(folder: RunFolder) -> tuple[Recipe, RunFolder, ScoredOn, list[ScoreTable], Callable[[str], Model]]:
-    """What the page of a run shows: its tables, over all seeds if there are several, and how to load its models."""
     recipe = folder.recipe(installed())
     datasets = scored_examples.ScoredExamples(recipe, folder.path)
     tables = [report.average_seeds(table, folder) or table for table in report.gather_tables(recipe, folder, datasets)]
-    return recipe, folder, datasets, tables, partial(_load, folder)
+    return report.write_page(recipe, folder, datasets, tables, partial(_load, folder), progress, shown)

@@ -123,8 +123,7 @@ class ExportedWeights(PublishedWeights):
         if part.startswith(EMBEDDERS):
             saved = read_table(self._folder / INPUTS).get(name, {}).get("fingerprint")
             settings = json.loads(json.dumps(self._model.embedders[name].inferred_settings()))
-            allowed = saved is None or getattr(self._recipe.inputs[name], "allow_other_features", False)
-            if not allowed and saved != settings.get("fingerprint"):
+            if saved != settings.get("fingerprint") and saved and not self._recipe.inputs[name].allow_other_features:
                 return False
         if kind == "objectives":
             ours, theirs = self._model.vocabularies, read_vocabularies(self._folder)

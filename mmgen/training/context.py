@@ -1,9 +1,12 @@
-"""Context: the step that runs, with its folder, processes and progress."""
+"""Context: the step that runs, with its folder, processes and progress; its precision."""
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import torch
 
 from ..progress import Progress
 from ..recipe.tables import Step
@@ -31,3 +34,9 @@ class StepContext:
     accelerator: Processes
     progress: Progress
     events: Events = field(default_factory=Events)
+
+
+def precision(name: str, device: torch.device) -> contextlib.AbstractContextManager:
+    """Mixed precision of a step. (accelerate sets one for a process; here steps may differ.)"""
+    bf16 = name == "bf16" or name == "auto" and device.type == "cuda" and torch.cuda.is_bf16_supported()
+    return torch.autocast(device.type, torch.bfloat16) if bf16 else contextlib.nullcontext()

@@ -19,27 +19,24 @@ import torch
 from accelerate.utils import gather_object
 from accelerate.utils.memory import clear_device_cache
 
-from ..data.collate import Collator
+from ..data.collate import Collator, DataStream, Source
 from ..data.loader import updates
 from ..data.plan import ONE_MICRO_BATCH, Plan
 from ..data.seeds import RngKey, seeded
 from ..data.sizes import Sizes
-from ..data.sources import DataStream, Source
 from ..errors import RunError
 from ..model import Model
 from ..oom import ADVICE_SMALLER, as_run_error
 from ..recipe.training import Training
 from ..storage.weights import load_state, read_tensors, save_weights, state, write_tensors
 from ..tensors import Batch, Loss
-from .accumulate import Accumulator, Material, Means, Micros
+from .accumulate import Accumulator, Material, Means, Micros, validate
 from .checkpoint import Checkpoint, Cursor
-from .context import StepContext
+from .context import StepContext, precision
 from .distributed import broadcast, peer_failures
 from .optimizer import clip, make_optimizer, schedule, set_learning
-from .precision import precision
 from .signals import interruptions
 from .threads import default_workers
-from .validate import validate
 
 KEPT = f"{ADVICE_SMALLER}; the last checkpoint is kept"
 

@@ -7,7 +7,7 @@ import torch
 from kit import toys
 
 from mmgen import DataError, Decoding
-from mmgen.data.different_texts import choose_different
+from mmgen.data.part_checks import choose_different
 from mmgen.evaluation.answers import generate
 from mmgen.examples import Generation
 from mmgen.tensors import Batch, Targets

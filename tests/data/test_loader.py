@@ -7,12 +7,11 @@ import pytest
 import torch
 from kit import toys
 
-from mmgen.data.collate import Collator
+from mmgen.data.collate import Collator, DataStream, Source
 from mmgen.data.loader import updates
 from mmgen.data.plan import Plan
 from mmgen.data.seeds import RngKey
 from mmgen.data.sizes import Sizes
-from mmgen.data.sources import DataStream, Source
 from mmgen.errors import DataError
 from mmgen.recipe.training import Training
 

@@ -12,8 +12,15 @@ from mmgen import report
 from mmgen.configs import MetricConfig
 from mmgen.data.datasets import Datasets
 from mmgen.errors import RunError
-from mmgen.evaluation.references import FILE, reference_scores, references_of_others
-from mmgen.evaluation.score import build_metric, merge_metrics, read, write_scores
+from mmgen.evaluation.score import (
+    FILE,
+    build_metric,
+    merge_metrics,
+    read,
+    reference_scores,
+    references_of_others,
+    write_scores,
+)
 from mmgen.examples import Example, Generation, Scores
 from mmgen.parts import Metric
 from mmgen.recipe.load import load
@@ -124,7 +131,6 @@ def test_references_are_scored_once_for_each_metric_and_its_data(tmp_path, monke
     assert scores(tmp_path) == scores(tmp_path) == first and OnDevice.scored == 2
     own["second"] = Fit()  # any config
     assert scores(tmp_path) == first and OnDevice.scored == 3
-    assert scores(None) == first and OnDevice.scored == 5
     (tmp_path / FILE).write_text('{"key": {"values": {"fit": "90"}}}')
     with pytest.raises(RunError, match="damaged: key.values.fit: must be a number"):
         scores(tmp_path)

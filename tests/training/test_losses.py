@@ -10,8 +10,7 @@ from kit import toys
 from kit.training import micro_batches, single_pairs, validation_of
 from mmgen_generators.masked import MaskedGenerator, MaskedTargets
 
-from mmgen.data.collate import Collator
-from mmgen.data.sources import Source
+from mmgen.data.collate import Collator, Source
 from mmgen.recipe.tables import Step, Training
 from mmgen.tensors import MASK, Loss
 from mmgen.training.accumulate import Accumulator

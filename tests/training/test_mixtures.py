@@ -11,8 +11,8 @@ from mmgen_generators import Masked
 from mmgen_inputs import Text
 from mmgen_objectives import MaskedWords, SentenceImage
 
+from mmgen.data.collate import Source
 from mmgen.data.loader import updates
-from mmgen.data.sources import Source
 from mmgen.examples import Example
 from mmgen.model import Objectives, compose
 from mmgen.recipe.tables import Step, Training

@@ -59,7 +59,7 @@ TWO = """
     from pathlib import Path
     from kit import toys, views
     from kit.training import RecordedProgress, validation_of
-    from mmgen.data.sources import Source
+    from mmgen.data.collate import Source
     from mmgen.training import distributed
     from mmgen.training.train import train
     from test_over_batch import EXAMPLES, VALIDATION, step

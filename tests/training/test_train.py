@@ -14,7 +14,7 @@ from mmgen.data.seeds import RngKey
 from mmgen.data.sizes import Sizes
 from mmgen.errors import RunError
 from mmgen.storage.weights import read_tensors, state
-from mmgen.training.validate import validate
+from mmgen.training.accumulate import validate
 
 pytestmark = pytest.mark.slow
 
