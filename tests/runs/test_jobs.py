@@ -1,7 +1,6 @@
 """Steps that train at the same time in child commands: their results, and how they end."""
 
 import json
-import os
 import signal
 import time
 from contextlib import closing
@@ -33,18 +32,14 @@ from types import SimpleNamespace
 from mmgen.runs import jobs
 
 class Popen:
-    inputs = []
-
-    def __init__(self, command, stdin, stdout, env, start_new_session):
-        theirs, ours = os.pipe()
-        self.pid, self.stdin, self.status = os.fork(), os.fdopen(ours, "wb"), None
+    def __init__(self, command, pass_fds, stdin, stdout, env, start_new_session):
+        self.pid, self.status = os.fork(), None
         if not self.pid:
-            for file in (*self.inputs, self.stdin):
-                os.close(file.fileno())
+            os.closerange(3, pass_fds[0])
+            os.closerange(pass_fds[0] + 1, 1024)
             os.setsid()
-            os.dup2(theirs, 0)
             os.dup2(stdout, 1)
-            sys.stdin, sys.argv[1:] = open(0), command[3:]
+            sys.argv[1:] = command[3:]
             os.environ.clear()
             os.environ.update(env)
             for number in (signal.SIGINT, signal.SIGTERM):
@@ -54,15 +49,13 @@ class Popen:
                 child.main()
             finally:
                 os._exit(1)
-        os.close(theirs)
-        self.inputs.append(self.stdin)
 
     def wait(self):
         if self.status is None:
             self.status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         return self.status
 
-jobs.subprocess = SimpleNamespace(Popen=Popen, PIPE=None)
+jobs.subprocess = SimpleNamespace(Popen=Popen, DEVNULL=None)
 """
 RUN = f"{FORKING}\nimport mmgen.report; mmgen.report.try_page = lambda *_: None; {forked.MMGEN}"
 
@@ -94,7 +87,7 @@ def test_steps_side_by_side_are_those_of_a_sequential_run_to_the_byte(sequential
     assert done.returncode == 0, done.stderr
     same(sequential, tmp_path)
     said = done.stdout + done.stderr
-    assert "computing, up to 2 steps side by side, each with 1 thread on " in said
+    assert "computing, up to 2 steps side by side, each with 1 thread" in said
     for name in ("first", "second", "apart"):
         assert f"\n{name}: training" in said and (f"\n{name}: scoring" in said) == (name != "apart")
     assert caplog.text.count("built on the spot") == said.count("all files are in") == 1
@@ -171,7 +164,7 @@ child.train_steps = die
     assert failed.returncode == 1
     (message,) = [line for line in failed.stderr.splitlines() if line.startswith("error: ")]
     assert message.removeprefix("error: step 'first'").removeprefix("error: step 'apart'") == (
-        ": its process ended with signal 9; run the same command again to resume from the last checkpoint"
+        ": its process ended (-9); run the same command again to resume from the last checkpoint"
     )
 
 
@@ -210,7 +203,7 @@ def test_every_child_has_a_gpu_and_no_variables_of_torchrun(tmp_path, monkeypatc
     started = []
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(jobs.subprocess, "Popen", lambda command, **more: started.append(more["env"]) or Ended())
+    monkeypatch.setattr(jobs.subprocess, "Popen", lambda command, **more: started.append(more["env"]))
     monkeypatch.setenv("RANK", "0")
     if visible:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
@@ -218,10 +211,6 @@ def test_every_child_has_a_gpu_and_no_variables_of_torchrun(tmp_path, monkeypatc
         jobs.start_child(RunFolder(tmp_path), recipe(tmp_path), Settings(), number)
     assert [environment["CUDA_VISIBLE_DEVICES"] for environment in started] == gpus
     assert not any("RANK" in environment for environment in started)
-
-
-class Ended:
-    stdin = open(os.devnull, "wb")  # noqa: SIM115, PTH123
 
 
 def recipe(folder):

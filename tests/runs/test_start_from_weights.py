@@ -18,9 +18,9 @@ from mmgen.errors import DataError, PluginError
 from mmgen.progress import Progress
 from mmgen.recipe.load import load
 from mmgen.registry import installed
+from mmgen.runs.child import init_objectives
 from mmgen.runs.run import run
 from mmgen.runs.start_from_weights import load_start
-from mmgen.runs.child import init_objectives
 from mmgen.storage.model_files import build_model
 from mmgen.storage.weights import state
 from mmgen.tensors import Slots
