@@ -4,8 +4,6 @@ together."""
 import math
 from collections import Counter
 
-import numpy as np
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,10 +11,9 @@ from kit import toys
 from kit.lengths import Lengths
 
 from mmgen.data.collate import Collator
-from mmgen.data.plan import ONE_MICRO_BATCH, Plan, cut
+from mmgen.data.plan import ONE_MICRO_BATCH, Plan
 from mmgen.data.seeds import RngKey, resolve
 from mmgen.data.sizes import Sizes
-from mmgen.errors import DataError
 from mmgen.examples import Example
 from mmgen.recipe.training import Training
 
@@ -119,16 +116,6 @@ def test_sources_have_their_shares_of_every_epoch_and_the_others_go_round(data, 
     assert set(sizes) == {1}
 
 
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=50), st.integers(1, 60))
-def test_groups_end_where_their_share_of_the_pairs_is_reached(pairs, count):
-    ends = cut(np.array(pairs, np.int32), count)
-    assert len(ends) == count and ends[-1] == len(pairs)
-    starts = [0, *ends[:-1]]
-    assert all(start <= end for start, end in zip(starts, ends, strict=True))
-    if len(pairs) >= count:
-        assert all(start < end for start, end in zip(starts, ends, strict=True))
-
-
 def singles(name, count):
     return [Example(f"{name}{i}", {"caption": "w" * (1 + i % 7)}, ("q",)) for i in range(count)]
 
@@ -156,12 +143,6 @@ def test_the_order_depends_on_seed_step_and_epoch():
     assert first == flat(plan(examples)) != flat(plan(examples, seed=1)) and first != flat(plan(examples, step="t"))
     epochs = [[[number for *_, number in update] for update in first[half]] for half in (slice(0, 10), slice(10, 20))]
     assert epochs[0] != epochs[1]
-
-
-@pytest.mark.parametrize("before", [(), (toys.examples(5),)])
-def test_a_source_without_pairs_is_an_error(before):
-    with pytest.raises(DataError, match="the examples have no target to train on"):
-        plan(*before, [Example("b", {})])
 
 
 def test_long_examples_are_fewer_in_a_micro_batch():

@@ -16,7 +16,6 @@ from mmgen.evaluation.score import (
     FILE,
     build_metric,
     merge_metrics,
-    read,
     reference_scores,
     references_of_others,
     write_scores,
@@ -68,28 +67,6 @@ def test_chance_is_what_references_of_other_pictures_score(tmp_path):
     assert chance["BLEU-1"] < table.of("step")["words"]["BLEU-1"].value == pytest.approx(100)
     assert "unique" in table.columns and "unique" not in chance  # says nothing about a picture
     assert "chance of overlap: the reference of another picture for each example" in table.notes
-
-
-def test_questions_about_one_picture_have_no_chance(tmp_path):
-    table, _ = table_of(tmp_path, ROWS[:2])
-    assert "chance" not in table.of("reference")
-
-
-def test_a_row_that_scores_below_chance_is_noted(tmp_path):
-    table, _ = table_of(tmp_path, ROWS)
-    chance = {column: cell.value for column, cell in table.of("reference")["chance"].items()}
-    notes = [*report.table._below_chance({"words": {"BLEU-1": 0.0}}, chance, frozenset())]
-    assert notes and notes[0].startswith("words: BLEU-1 0.00 is below chance, ")
-
-
-def test_examples_without_references_lend_none():
-    examples = [
-        Example("1", {"image": "a"}, ("x",)),
-        Example("2", {"image": "b"}),
-        Example("3", {"image": "c"}, ("z",)),
-    ]
-    assert [text.text for text in references_of_others(examples)] == ["z", "z", "x"]
-    assert references_of_others(examples[:2]) == references_of_others([]) == []
 
 
 class OnDevice(Metric):
@@ -155,11 +132,3 @@ def test_two_metrics_of_one_type_have_separate_columns():
     assert merge_metrics({"short": first, "long": second}) == Scores(
         {"short.bleu": 1.0, "only": 3.0, "long.bleu": 2.0}, {"short.bleu": [1.0]}, ("a",)
     )
-
-
-def test_sums_of_examples_that_differ_in_length_are_damaged(tmp_path):
-    (tmp_path / "scores.json").write_text('{"values": {"BLEU-1": 50.0}, "sums": {"overlap/BLEU": [[1.0, 2.0], [1.0]]}}')
-    with pytest.raises(RunError) as raised:
-        read(tmp_path)
-    problem = "damaged: the rows of the sums 'overlap/BLEU' differ in length; delete the file and run again"
-    assert str(raised.value) == f"{tmp_path / 'scores.json'}: {problem}"

@@ -80,22 +80,6 @@ def test_a_run_stops_at_the_first_of_them(recipe):
     )
 
 
-def test_inputs_that_only_steps_with_separate_data_read_are_not_missing(tmp_path):
-    step_data = {"type": "scene_expressions", "train_size": 3, "val_size": 1, "test_size": 1}
-    text = toys.recipe(
-        inputs={"caption": {"type": "text"}, "expression": {"type": "text"}},
-        steps={
-            "words": {"inputs": ["caption"], "train": ["backbone"]},
-            "more": {"inputs": ["expression"], "train": ["backbone"], "data": step_data, "evaluate": False},
-        },
-        metrics=None,
-    )
-    (tmp_path / "r.toml").write_text(text)
-    done = check(tmp_path / "r.toml", "--list-missing", str(tmp_path / "missing.tsv"))
-    lines = (tmp_path / "missing.tsv").read_text().splitlines()
-    assert done.exit_code == 1 and lines[1:] and all("examples have no target" in line for line in lines[1:])
-
-
 @pytest.fixture
 def toy(tmp_path, monkeypatch):
     """A recipe of a text input whose texts are cut, with its data sets and its model."""

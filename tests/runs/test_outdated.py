@@ -76,13 +76,6 @@ def test_a_change_of_what_is_trained_is_refused_beside_one_of_decoding(run):
     assert json.loads((run / PLACE / "recipe.json").read_text())["decoding"]["num_beams"] == 1
 
 
-def test_one_step_alone_leaves_no_old_text_beside_the_new_recipe(run, changed):
-    assert mmgen_here(run, "run", "toy.toml", "--step", "first", *BEAMS, *VARIETY).returncode == 0
-    assert {path.name for path in (run / PLACE / "steps/second").iterdir()} == {"weights.safetensors", "log.jsonl"}
-    assert mmgen_here(run, "run", "toy.toml", *BEAMS, *VARIETY).returncode == 0
-    assert files(run, *RESULTS) == files(changed, *RESULTS)
-
-
 class Killed(BaseException):
     """An exception that no code catches."""
 

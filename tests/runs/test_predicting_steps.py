@@ -11,8 +11,7 @@ from kit import toys
 from kit.training import RecordedProgress
 
 import mmgen
-from mmgen.errors import PluginError, RecipeError, RunError
-from mmgen.evaluation.answers import predict
+from mmgen.errors import RecipeError, RunError
 from mmgen.examples import All, Example, Prediction, Scores
 from mmgen.objectives import Objective, TargetReader
 from mmgen.parts import Metric
@@ -214,7 +213,7 @@ def test_a_loaded_step_predicts_for_examples_without_labels(done, known):
 @pytest.fixture
 def known(monkeypatch):
     """Registers the parts of this file for the command line."""
-    for module in ("inference.load", "inference.best_step", "runs.rescore"):
+    for module in ("inference.load", "inference.best_step"):
         monkeypatch.setattr(f"mmgen.{module}.installed", registry)
 
 
@@ -242,49 +241,11 @@ class OneSplit:
         return self.examples
 
 
-def test_what_an_objective_predicts_is_checked():
-    model = toys.model()
-    model.objectives["color"] = head = WhichColorObjective(model.backbone, tuple(COLORS))
-    example = Example("e", {"caption": "a red ball"})
-    for wrong, words in (
-        ([], "predict returns answers to 0 examples, not to 1"),
-        ([Prediction("x", 1, 0.5)], r"predict returns answers to \['x'\]; expected \['e'\]"),
-    ):
-        head.predict = lambda *_, wrong=wrong: wrong
-        with pytest.raises(PluginError, match=words):
-            predict(model, [example], "color", ["caption"])
-
-
 @pytest.mark.parametrize(
     "text, words",
     [
         (changed(data=None), "'color' needs examples with the label 'color', but data 'scenes' has: none"),
         (changed({"right": {"type": "right"}}), ""),
-        (
-            changed(data=[{"type": "coloured"}, {"type": "scenes"}]),
-            ": steps.colors.data.1.objectives: 'color' needs examples with the label 'color', but data 'scenes' has",
-        ),
-        (
-            changed(
-                wording={"words": {"type": "masked_words"}},
-                data=[{"type": "scenes", "inputs": ["caption"]}, {"type": "coloured"}],
-                objectives=["color", "words"],
-            ),
-            ": steps.colors.evaluate: the step is scored on its first data set, 'scenes', which has no label 'color'",
-        ),
-        (
-            changed(objectives=["color", "generator"]),
-            "'color' and 'generator' both make predictions, but only one objective per step can; use two steps",
-        ),
-        (changed(evaluate=False), "metrics.right: scores label, but the steps predict text; remove this metric"),
-        (
-            changed({**METRICS, "shaped": {"type": "shaped"}}),
-            "metrics.shaped: needs examples with the label 'shape', but no data set has them; remove it",
-        ),
-        (
-            changed() + '[steps.last]\ninputs = ["caption"]\ntrain = ["backbone"]\nevaluate = "own"',
-            'steps.last.evaluate: "own" needs a data set of the step; add [steps.last.data], or set evaluate = true',
-        ),
     ],
 )
 def test_what_does_not_fit_is_reported_before_training(tmp_path, text, words):

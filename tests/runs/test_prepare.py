@@ -6,12 +6,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from kit import toys
-from mmgen_scenes.drawn import DrawnDataset
 
 from mmgen.cli import main
 from mmgen.features.store import FeatureStore
-from mmgen.parts import Dataset
-from mmgen.runs import prepare
 
 pytestmark = pytest.mark.slow
 CELLS = {"type": "timm_grid", "model": "test_resnet", "image_size": 64}
@@ -103,10 +100,3 @@ def test_imported_features_are_compared_with_those_of_a_picture(folder, monkeypa
         and f"bottom_up_tsv unknown in imported.h5 (picture 'train-00000': {difference}" in said
         and "training" not in said
     )
-
-
-def test_without_pictures_at_the_same_boxes_nothing_is_compared(folder, monkeypatch):
-    for place, name, value in ((prepare, "SAME_BOX", 0), (DrawnDataset, "pictures", Dataset.pictures)):
-        with monkeypatch.context() as patch:
-            patch.setattr(place, name, value)
-            assert run(folder, patch, features="imported.h5", extractor={**toys.ROI, "seed": 1})[0] == 0

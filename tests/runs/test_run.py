@@ -89,10 +89,6 @@ def test_a_step_that_is_added_is_trained_alone_as_in_a_run_from_scratch(finished
     assert refused.returncode == 1 and refused.stderr.splitlines()[1].startswith("  steps.third: {"), refused.stderr
 
 
-def test_settings_that_cannot_change_the_result_are_no_other_recipe(finished_run):
-    assert mmgen(finished_run, "run", "toy.toml", "--set", "training.num_workers=2").returncode == 0
-
-
 @pytest.mark.parametrize(
     ("moment", "how"),
     [
@@ -184,17 +180,6 @@ def test_a_full_disk_is_reported_and_loses_nothing(finished_run, tmp_path):
     assert not list(tmp_path.rglob("*.partial"))
     assert mmgen(tmp_path, "run", "toy.toml").returncode == 0
     same_to_the_bit(finished_run, tmp_path)
-
-
-def test_a_run_that_failed_before_training_claims_nothing(tmp_path):
-    (tmp_path / "toy.toml").write_text(RECIPE)
-    failed = mmgen(tmp_path, "run", "toy.toml", "--set", 'backbone.weights="nowhere"')
-    assert (
-        failed.returncode == 1
-        and "backbone.weights: 'nowhere' is not on this machine" in failed.stderr
-        and "Traceback" not in failed.stderr
-    )
-    assert mmgen(tmp_path, "run", "toy.toml", "--step", "first").returncode == 0
 
 
 def test_two_runs_in_one_folder_are_refused(finished_run):

@@ -1,7 +1,6 @@
 """Several seeds of a recipe, and runs side by side: mean and spread in every table."""
 
 import json
-import re
 import shutil
 import statistics
 import sys
@@ -76,12 +75,6 @@ def test_the_table_over_seeds_has_mean_and_deviation_of_what_each_reached(runs):
     assert (runs / "table.md").read_text().split("\n\n", 1)[1].strip() in (runs.parents[2] / "said.txt").read_text()
 
 
-def test_seeds_differ_and_each_keeps_its_own_table(runs):
-    tables = {(runs / f"seed-{seed}/table.md").read_text() for seed in (4, 5, 6)}
-    weights = {(runs / f"seed-{seed}/steps/second/weights.safetensors").read_bytes() for seed in (4, 5, 6)}
-    assert len(weights) == 3 and not any("±" in table for table in tables)
-
-
 def test_seeds_that_are_not_finished_are_left_out_of_the_rows_they_lack(runs, tmp_path):
     shutil.copytree(runs, tmp_path / "default")
     (tmp_path / "default/seed-6/steps/second/scores.json").unlink()
@@ -92,24 +85,6 @@ def test_seeds_that_are_not_finished_are_left_out_of_the_rows_they_lack(runs, tm
     values = reached(runs, "second", "distinct")[:2]
     assert (
         averages.of("step")["second"]["distinct"] == over_seeds([{"distinct": value} for value in values])["distinct"]
-    )
-
-
-def test_runs_side_by_side(runs):
-    other_run = runs.parents[1] / "other/default/seed-0"
-    said = mmgen("compare", runs, other_run)
-    lines = [
-        [cell.strip() for cell in line.strip("|").split("|")] for line in said.splitlines() if line.startswith("| ")
-    ]
-    alone, together = "other/default/seed-0", "toy/default"
-    named = [["first", together], ["first", alone], ["second", together]]
-    assert [line[:2] for line in lines[1:]] == [*named, ["step", f"minus {together}"], ["first", alone]]
-    values = reached(runs, "first", lines[0][2])
-    assert lines[1][2] == f"{statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}"
-    assert f"{together}: mean ± standard deviation over seeds 4, 5, 6\n{alone}: seed 0\n" in said
-    assert (
-        re.search(rf"from {together} to {alone}:\n  training.learning_rate: 0.001 -> 0.0001\n", said)
-        and "steps.first.training.learning_rate" not in said
     )
 
 
@@ -159,24 +134,11 @@ def test_two_rows_are_compared_over_images_and_seeds(runs):
     )
 
 
-def test_what_cannot_be_compared_is_reported(runs, tmp_path):
-    assert mmgen("compare", tmp_path) == (
-        f"error: {tmp_path}: not a run; give a run's folder (runs/<name>/<profile>/seed-<n>) or the folder that "
-        "contains its seeds\n"
-    )
-    assert mmgen("compare", runs, runs) == "error: compare: duplicate run; name each run once\n"
-
-
 @pytest.fixture
 def own_runs(runs, tmp_path) -> Path:
     """A copy of the three seeds, to be damaged."""
     shutil.copytree(runs, tmp_path / "default")
     return tmp_path / "default"
-
-
-def test_seeds_side_by_side_are_those_that_finished_the_step(own_runs):
-    (own_runs / "seed-6/steps/second/scores.json").unlink()
-    assert "default: mean ± standard deviation over seeds: first 4, 5, 6; second 4, 5\n" in mmgen("compare", own_runs)
 
 
 def test_a_copy_of_a_run_is_no_seed(own_runs):
@@ -188,16 +150,3 @@ def test_a_copy_of_a_run_is_no_seed(own_runs):
         6: "seed-6",
     }
     assert RunFolder(own_runs / "seed-4.bak").seeds()[4].path.name == "seed-4.bak"
-
-
-def test_seeds_of_other_examples_are_not_averaged(own_runs):
-    (own_runs / "seed-5/data.json").write_text('{"fingerprint": "other"}')
-    assert list(RunFolder(own_runs / "seed-4").seeds()) == [4, 6]
-    assert (
-        mmgen("compare", own_runs)
-        == f"error: {own_runs}: the seeds were trained on different examples, because the data changed between the "
-        "runs; compare these runs by their own folders\n"
-    )
-    assert mmgen("compare", own_runs / "seed-4", own_runs / "seed-5").endswith(
-        "from seed-4 to seed-5:\n  the data sets' examples\n"
-    )

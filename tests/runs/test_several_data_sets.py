@@ -72,17 +72,3 @@ def test_a_data_set_that_lacks_an_input_is_named(tmp_path):
     result = mmgen_here(tmp_path, "data", "check", "toy.toml")
     assert result.returncode == 1
     assert result.stderr.splitlines()[1:] == [done.stderr.splitlines()[-1].replace("error:", " ")]
-
-
-def test_texts_without_targets_are_not_written(tmp_path):
-    phrases = {"type": "scene_phrases", "train_size": 5, "val_size": 1, "captions": 1}
-    recipe(tmp_path, {"caption": {"type": "text"}}, SCENES, phrases)
-    text = (tmp_path / "toy.toml").read_text().replace('objectives = ["words"]', 'objectives = ["generator", "words"]')
-    (tmp_path / "toy.toml").write_text(text)
-    done = mmgen_here(tmp_path, "run", "toy.toml")
-    assert done.returncode == 1 and "learning" not in done.stdout
-    assert done.stderr.splitlines()[-1] == (
-        "error: step 'pre', data 'scene_phrases', split 'train': 10 of 10 examples have no target "
-        "(phrases36-train-00000-0-0, phrases36-train-00000-0-1, phrases36-train-00001-0-0, ...); remove these "
-        "examples, or remove 'generator' from its objectives"
-    )

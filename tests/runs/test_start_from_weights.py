@@ -9,7 +9,7 @@ import torch
 from kit import toys
 from kit.training import RecordedProgress
 from mmgen_encoders.encoder import EncoderBackbone
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from transformers import BertConfig, BertForPreTraining
 
 from mmgen.attention import prefix_layout
@@ -18,7 +18,6 @@ from mmgen.errors import DataError, PluginError
 from mmgen.progress import Progress
 from mmgen.recipe.load import load
 from mmgen.registry import installed
-from mmgen.runs.child import init_objectives
 from mmgen.runs.run import run
 from mmgen.runs.start_from_weights import load_start
 from mmgen.storage.model_files import build_model
@@ -46,7 +45,6 @@ RECIPE = toys.recipe(
     metrics=None,
 )
 SHAPE = dict(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64)
-LINE = RECIPE.splitlines().index('start = "weights:bert.bin"') + 1
 
 
 @pytest.fixture(scope="module")
@@ -124,31 +122,6 @@ def test_what_was_taken_predicts_what_the_publishers_model_does(published_bert, 
         torch.testing.assert_close(model.backbone.pooled(states), theirs.bert(ids).pooler_output, atol=1e-5, rtol=1e-5)
 
 
-def test_weights_of_mmgens_own_need_no_other_names(published_bert, place):
-    _, model = published_bert
-    full_state = {name: torch.ones_like(tensor) for name, tensor in state(model).items()}
-    save_file(full_state, "ours.safetensors")
-    (line,), loaded = started(model, "weights:ours.safetensors")
-    assert line.endswith(f"{len(full_state)} of {len(full_state)} tensors taken") and loaded == full_state.keys()
-
-
-def test_visualberts_head_is_an_objectives(published_bert, place):
-    _, model = published_bert
-    theirs = torch.load("bert.bin")
-    theirs["bert.embeddings.visual_projection.weight"] = torch.ones(16, 4)
-    torch.save(theirs, "visual.bin")
-    (line,), loaded = started(model, "weights:visual.bin")
-    assert line.endswith("left over 1 (bert.embeddings.visual_projection.weight)")
-    assert torch.equal(state(model)["objectives.fits.head.weight"], theirs["cls.seq_relationship.weight"])
-    began = []
-    model.objective("fits").init_from_model = began.append
-    recipe, _ = load(Path("toy.toml"), installed())
-    init_objectives(recipe, "pre", model, loaded)
-    assert not began  # the head has its weights
-    init_objectives(recipe, "pre", model)
-    assert began == [model]
-
-
 @pytest.mark.parametrize(
     "absent, said",
     [
@@ -174,33 +147,6 @@ def test_weights_of_another_width_are_refused_with_the_recipes_line(published_be
         f"'bert.embeddings.word_embeddings.weight' has shape ({words[0]}, 32), but "
         f"backbone.model.bert.embeddings.word_embeddings.weight has shape ({words[0]}, 16); set the sizes" in said
     )
-
-
-def test_weights_that_are_none_of_the_steps_are_refused(published_bert, place):
-    _, model = published_bert
-    torch.save({"vision.patches": torch.ones(2), "vision.bias": torch.ones(2)}, "other.pt")
-    said = refused(model, "weights:other.pt")
-    assert said == (
-        "'other.pt': none of the 2 tensors matches a part of this step (the "
-        "backbone, input 'caption', input 'second', objective 'fits'); the tensors are named: vision.patches, "
-        "vision.bias"
-    )
-    recipe, layers = load(Path("toy.toml"), installed())
-    with pytest.raises(DataError, match=f"^toy.toml:{LINE}: steps.pre.start: 'other.pt': none of the 2 tensors"):
-        run(recipe, layers=layers)
-    theirs = torch.load("bert.bin")
-    theirs["bert.pooler.dense.bias"][3] = torch.nan
-    torch.save(theirs, "nan.bin")
-    assert "'bert.pooler.dense.bias' is not finite (NaN or infinite); the file is damaged" in refused(
-        model, "weights:nan.bin"
-    )
-    theirs["bert.pooler.dense.bias"] = torch.ones(16, dtype=torch.bfloat16)
-    theirs["cls.predictions.decoder.weight"] = theirs["bert.embeddings.word_embeddings.weight"] = torch.ones(1).expand(
-        1 << 40, 1 << 20
-    )
-    torch.save(theirs, "vast.bin")
-    message = "has shape (1099511627776, 1048576) but fewer values"
-    assert f"'bert.embeddings.word_embeddings.weight' {message}" in refused(model, "weights:vast.bin")
 
 
 def test_a_part_that_gives_what_it_should_not_is_named(published_bert, place, monkeypatch):

@@ -12,7 +12,6 @@ from mmgen_inputs import Text
 from mmgen_objectives import MaskedWords, SentenceImage
 
 from mmgen.data.collate import Source
-from mmgen.data.loader import updates
 from mmgen.examples import Example
 from mmgen.model import Objectives, compose
 from mmgen.recipe.tables import Step, Training
@@ -73,10 +72,6 @@ def learn(folder, composed, **training):
     return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
 
 
-def load(material, **options):
-    return updates(material.streams, material.plan, material.micro_batch_size, **options)
-
-
 def written_out(composed, material, number):
     """The losses of an update by their definition, from single examples; gradients are left on the model."""
     total, count = {}, {}
@@ -103,16 +98,6 @@ def test_every_loss_is_a_mean_over_all_sources_however_an_update_is_split(tmp_pa
     assert means.losses == pytest.approx(expected, abs=1e-5)
     split = {name: p.grad for name, p in composed.named_parameters() if p.grad is not None}
     torch.testing.assert_close(split, gradients, atol=1e-6, rtol=1e-3)
-
-
-def test_an_objective_is_asked_only_where_its_source_has_what_it_reads(tmp_path):
-    material = make_material(model(), toys.context(tmp_path, step()), sources())
-    for _, micros in load(material):
-        for _, batch in micros:
-            texts = batch.ids[0].startswith("t")
-            assert [*batch.inputs] == (["caption"] if texts else ["caption", "second"])
-            assert {*batch.targets} == ({"words"} if texts else {*OBJECTIVES})
-            assert {id_[0] for id_ in batch.ids} == {"t" if texts else "e"}
 
 
 @pytest.mark.slow

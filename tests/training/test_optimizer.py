@@ -205,12 +205,3 @@ def test_parameters_have_rates_of_their_own(tmp_path):
     assert [peaks[id(parameter)] for parameter in parameters.values()] == [1e-3, 1e-4, 0.2, 1e-5]
     log = train_step(tmp_path, toys.model(), step(lr_scheduler="none", learning_rates={"*.LayerNorm.*": 1e-2}))
     assert log[-1]["lr"] == 1e-2
-
-
-@pytest.mark.slow
-def test_a_rate_is_that_of_a_model_trained_with_it_alone(tmp_path):
-    """Parameters with rate 0 do not change; with the step's rate they equal those without patterns, to the bit."""
-    plain, same = toys.model(), toys.model()
-    train_step(tmp_path / "plain", plain)
-    train_step(tmp_path / "same", same, step(learning_rates={"*.LayerNorm.*": 1e-3, "*.cls.*": 1e-3}))
-    assert largest_difference(plain, same) == 0
