@@ -88,6 +88,15 @@ def blame(error: BaseException) -> str:
     return f"{place}: {type(error).__name__}{f': {text}' * bool(text)} ({SHOW_TRACEBACK}=1 prints the traceback)"
 
 
+def as_mmgen_error(error: Exception) -> MmgenError | None:
+    """The error of a worker as a person is to see it, if it is one of mmgen's, of the system, or out of a plugin."""
+    if isinstance(error, MmgenError):
+        return error
+    if isinstance(error, OSError):
+        return RunError(str(error))
+    return PluginError(line) if (line := blame(error)) else None
+
+
 def _packages() -> dict[str, str]:
     """Packages of plugins -> their distribution and its version."""
     entries = importlib.metadata.entry_points(group="mmgen")

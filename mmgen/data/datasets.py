@@ -55,7 +55,7 @@ class Datasets:
         """The sources a step is trained on, by name."""
         return {
             name: Source(
-                self._split(source.data, source.data.train_split),
+                self._read(_key(source.data), source.data.train_split),
                 self._validation_examples(source.data),
                 source.share,
                 source.inputs,
@@ -69,13 +69,13 @@ class Datasets:
         """The examples for the validation loss; empty if the data set has no such split or trains on it."""
         split = config.validation_split
         has_split = split in self._dataset(config).splits() and split != config.train_split
-        return self._split(config, split) if has_split else ()
+        return self._read(_key(config), split) if has_split else ()
 
     def scored_by(self, step: str) -> Sequence[Example]:
         """The examples a step writes or predicts for: from its own data, else from the recipe's. Raises DataError if
         there are none."""
         config = self._scored_data(step)
-        if not (examples := self._split(config, config.test_split)):
+        if not (examples := self._read(_key(config), config.test_split)):
             place = "data" if config is self.recipe.data else f"steps.{step}.data"
             raise DataError(f"{place}.test_split: split '{config.test_split}' has no examples to score")
         return examples
@@ -149,11 +149,6 @@ class Datasets:
     def _dataset(self, config: DatasetConfig) -> Dataset:
         """The data set of a config of the recipe."""
         return self._built[_key(config)][1]
-
-    def _split(self, config: DatasetConfig, name: str) -> Sequence[Example]:
-        """A split of a data set, read on first use."""
-        examples: Sequence[Example] = self._read(_key(config), name)
-        return examples
 
 
 def _walk(place: str, splits: Mapping[str, Sequence[Example]], digest: hashlib._Hash) -> None:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from .. import report
 from ..commands import quiet
 from ..data.datasets import Datasets
-from ..errors import MmgenError, PluginError, RunError, blame
+from ..errors import PluginError, as_mmgen_error
 from ..evaluation import score
 from ..evaluation.answers import answers_file, read_answers, write_answers
 from ..model import Model
@@ -173,12 +173,9 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(1)
     except Exception as error:
-        if isinstance(error, MmgenError):
-            send(error)
-        elif isinstance(error, OSError) or (line := blame(error)):
-            send(RunError(str(error)) if isinstance(error, OSError) else PluginError(line))
-        else:
+        if not (known := as_mmgen_error(error)):
             raise
+        send(known)
         sys.exit(1)
 
 

@@ -22,7 +22,7 @@ import torch
 from ..errors import MmgenError, RunError
 from ..recipe.tables import Recipe
 from ..storage.run_folder import RunFolder
-from ..training.callbacks import Event, Events
+from ..training.callbacks import Events
 from ..training.distributed import Processes
 from ..training.threads import cores
 from .child import TRAINED, Settings
@@ -160,8 +160,8 @@ class Children:
                 continue
             for child in [self._training[end] for end in wait(list(self._training)) if isinstance(end, Connection)]:
                 message = child.receive()
-                if isinstance(message, Event):
-                    events.send(message.method, *message.arguments)
+                if isinstance(message, tuple):
+                    events.send(*message)
                 elif message is not TRAINED:
                     self.say(str(message))
                 else:

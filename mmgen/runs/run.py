@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -191,14 +190,10 @@ def show(recipe: Recipe, folder: RunFolder, datasets: Datasets, progress: Progre
         progress.say("no table and no page yet, because no step with scores is finished")
         return []
     shown = [seed_table or table for table, seed_table in tables]
-    report.try_page(recipe, folder, datasets, shown, partial(_load, folder), progress)
+    report.try_page(recipe, folder, datasets, shown, lambda step: load_model(folder.path, step).model, progress)
     for table, seed_table in tables:
         progress.say(f"\nseed {recipe.seed}:\n\n{table}\n\n{seed_table}" if seed_table else f"\n{table}")
     return [str(table) for table, _ in tables]
-
-
-def _load(folder: RunFolder, step: str) -> Model:
-    return load_model(folder.path, step).model
 
 
 def report_on(path: Path, progress: Progress, shown: int = report.SHOWN_EXAMPLES) -> Path:
@@ -208,4 +203,6 @@ def report_on(path: Path, progress: Progress, shown: int = report.SHOWN_EXAMPLES
     recipe = folder.recipe(installed())
     datasets = scored_examples.ScoredExamples(recipe, folder.path)
     tables = [report.average_seeds(table, folder) or table for table in report.gather_tables(recipe, folder, datasets)]
-    return report.write_page(recipe, folder, datasets, tables, partial(_load, folder), progress, shown)
+    return report.write_page(
+        recipe, folder, datasets, tables, lambda step: load_model(folder.path, step).model, progress, shown
+    )

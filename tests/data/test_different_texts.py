@@ -43,10 +43,6 @@ def choose(n, difference, labels=None, texts=POOL):
     return [text.tokens[:-1] for text in chosen]
 
 
-def test_between_the_two_a_text_must_earn_its_distance():
-    assert choose(3, 0.4) == [(1, 2, 3), (1, 2, 4), (6, 7)]
-
-
 def test_texts_to_avoid_are_never_chosen_and_are_far():
     avoid = {"avoid": torch.tensor([[[1, 2, 3, -1], [-1] * 4]])}
     assert choose(2, 0.0, avoid) == [(1, 2, 4), (1, 2, 3, 5)], "equal texts are left out"

@@ -145,21 +145,6 @@ def test_the_order_depends_on_seed_step_and_epoch():
     assert epochs[0] != epochs[1]
 
 
-def test_long_examples_are_fewer_in_a_micro_batch():
-    """Complete rows count, prefix and questions; only the inputs that a step reads."""
-    examples = [
-        Example(str(i), {"caption": "w " * (60 if i % 2 else 5), "image": "key"}, ("a b c",) * 2) for i in range(16)
-    ]
-
-    def parts(*inputs):
-        sizes = Sizes(examples, Collator(toys.model(max_tokens=30), inputs))
-        chosen = Plan([sizes], RngKey(0, "s"), Training(epochs=1, batch_size=32, length_bucket=1))
-        return [[index % 2 for *_, index in micro] for micro in visits(chosen, 0, 8)]
-
-    assert parts("caption") == [[0] * 4] * 2 + [[1] * 3, [1] * 3, [1] * 2]
-    assert [len(micro) for micro in parts()] == [4] * 4
-
-
 def test_buckets_redistribute_by_length():
     examples = toys.examples(150)
     plain, bucketed = (plan(examples, epochs=3, batch_size=16, length_bucket=bucket) for bucket in (1, 4))
@@ -177,14 +162,6 @@ def test_buckets_redistribute_by_length():
         {frozenset(i for *_, i in update) for update in flat(bucketed, n * count, n * count + count)} for n in (0, 1)
     ]
     assert len(epochs[0] & epochs[1]) < 3, "every epoch redistributes"
-
-
-def test_which_caption_is_drawn_depends_on_the_visit_and_the_first_is_evaluated():
-    example = Example("x", {"caption": ("one", "two", "three"), "image": "key"}, ("q",))
-    new_plan = plan([example], epochs=30)
-    drawn = [new_plan.key.resolve(example, epoch).inputs["caption"] for ((_, epoch, _),) in flat(new_plan)]
-    assert set(drawn) == {"one", "two", "three"}
-    assert resolve(example).inputs == {"caption": "one", "image": "key"}
 
 
 def test_rows_are_padded_once_at_their_end_and_the_loss_is_the_same():

@@ -109,22 +109,3 @@ def test_examples_without_an_input_or_a_target_are_counted(toy, monkeypatch):
     stops = [finding for finding in findings(recipe, datasets, model.backbone, recipe.ordered()) if finding.stops]
     assert "3 of 24 examples have no 'caption'" in stops[0].what and len(stops[0].ids) == 3
     assert "1 of 24 examples have no target" in stops[1].what and stops[1].ids == [examples[11].id]
-
-
-def test_images_without_a_picture_are_found_before_a_run_extracts_features(tmp_path, monkeypatch):
-    text = toys.recipe(
-        inputs={"image": {"type": "regions", "extractor": toys.ROI}},
-        steps={"one": {"inputs": ["image"], "train": ["image"]}},
-        data={"train_size": 3, "val_size": 1, "test_size": 1},
-    )
-    (tmp_path / "toy.toml").write_text(text)
-    recipe = load(tmp_path / "toy.toml", installed())[0]
-    datasets = Datasets(recipe)
-    assert not [finding for finding in findings(recipe, datasets, None, ["one"]) if finding.stops]
-    pictures = [picture for picture in datasets.pictures() if picture.key != "train-00001"]
-    monkeypatch.setattr(datasets, "pictures", lambda: iter(pictures))
-    (finding,) = [finding for finding in findings(recipe, datasets, None, ["one"]) if finding.stops]
-    assert str(finding) == (
-        "step 'one', split 'train': no picture for 1 of 3 images; add the pictures, or leave the images out "
-        "(train-00001)"
-    )

@@ -3,7 +3,6 @@
 import json
 import signal
 import time
-from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,10 +14,9 @@ from kit.toys import PLACE, mmgen_here
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.runs import jobs
-from mmgen.runs.child import TRAINED, Settings
-from mmgen.runs.jobs import Children, Jobs
+from mmgen.runs.child import Settings
+from mmgen.runs.jobs import Jobs
 from mmgen.storage.run_folder import RunFolder
-from mmgen.training.callbacks import Event
 
 slow = pytest.mark.slow  # starts processes
 pytestmark = pytest.mark.usefixtures("no_page")
@@ -216,50 +214,3 @@ def test_every_child_has_a_gpu_and_no_variables_of_torchrun(tmp_path, monkeypatc
 def recipe(folder):
     (folder / "toy.toml").write_text(RECIPE)
     return load(folder / "toy.toml", installed())[0]
-
-
-class Trains:
-    """A child that has trained a step as soon as somebody listens."""
-
-    def __init__(self, log):
-        self.connection, self.sender = jobs.multiprocessing.Pipe(duplex=False)
-        self.log = log
-
-    def train(self, step):
-        self.step, self.began = step, time.monotonic()
-        self.log.append((self, step))
-        for message in (f"{step}: a line", Event("on_update", (step, {})), TRAINED):
-            self.sender.send(message)
-
-    def receive(self):
-        return self.connection.recv()
-
-    def stop(self):
-        self.log.append((self, "stop"))
-
-    def wait(self):
-        self.log.append((self, "wait"))
-
-
-def test_a_child_that_has_trained_a_step_trains_the_next(tmp_path):
-    log, lines, events = [], [], []
-    toy, folder = recipe(tmp_path), RunFolder(tmp_path / "run")
-    folder.path.mkdir()
-    sends = SimpleNamespace(send=lambda method, *arguments: events.append((method, *arguments)))
-    steps, given = ["first", "second", "apart"], []
-
-    def start(folder, recipe, settings, number):
-        given.append((settings.only, number))
-        return Trains(log)
-
-    with closing(Children(Jobs(2, start), steps, toy, folder, Settings(), lines.append)) as trainers:
-        assert trainers.begin(["second", "first", "apart"]) == 1  # while features are extracted
-        assert given == [(tuple(steps), 0)] and [step for _, step in log] == ["first"]
-        trained = list(trainers.train(sends))
-    assert sorted(trained) == ["apart", "first", "second"] and trained.index("first") < trained.index("second")
-    assert given[1:] == [((), 1)]
-    children = list(dict.fromkeys(child for child, _ in log))
-    assert len(children) == 2 and [what for _, what in log if what not in ("stop", "wait")][:2] == ["first", "apart"]
-    assert [what for child, what in log if child is children[0]][-2:] == ["stop", "wait"]
-    assert sorted(lines) == [f"{name}: a line" for name in ("apart", "first", "second")]
-    assert len(events) == 3 and folder.times().keys() == {"first", "second", "apart"}

@@ -11,15 +11,14 @@ from kit import toys
 from kit.training import RecordedProgress
 
 import mmgen
-from mmgen.errors import RecipeError, RunError
-from mmgen.examples import All, Example, Prediction, Scores
+from mmgen.errors import RunError
+from mmgen.examples import Example, Prediction, Scores
 from mmgen.objectives import Objective, TargetReader
 from mmgen.parts import Metric
 from mmgen.recipe.load import load
 from mmgen.registry import Part, Registry, Source, installed
 from mmgen.runs.run import run
 from mmgen.storage.generations import PREDICTIONS, read_predictions
-from mmgen.storage.scored_examples import ScoredExamples, keep
 from mmgen.tensors import Loss, Targets
 from mmgen.testing.toy import COLORS, ToyDataset
 
@@ -215,43 +214,3 @@ def known(monkeypatch):
     """Registers the parts of this file for the command line."""
     for module in ("inference.load", "inference.best_step"):
         monkeypatch.setattr(f"mmgen.{module}.installed", registry)
-
-
-@pytest.mark.parametrize(
-    "inputs, labels",
-    [
-        ({"image": All(("a", "b")), "statement": "true ?"}, {"truth": True}),
-        ({"image": "a", "question": "who ?", "question_mentions": All(((0, 3, (1, 2)),))}, {"choices": ("x", "y")}),
-        ({"image": "a", "caption": ("one", "two")}, {"phrases": ((0, 3, (0.1, 0.2, 0.5, 1.0)),)}),
-        ({"image": "a"}, {"answers": {"red": 0.9, "dark red": 0.3}, "choices": ("x", "y"), "choice": 1}),
-    ],
-)
-def test_inputs_and_labels_are_kept_as_they_were(tmp_path, inputs, labels):
-    example = Example("one", inputs, ("a",), {"group": "g"}, labels)
-    recipe, scored = recipe_of(tmp_path, RECIPE), OneSplit([example])
-    keep(recipe, scored, tmp_path)
-    assert list(ScoredExamples(recipe, tmp_path).scored_by("colors")) == [example]
-
-
-class OneSplit:
-    def __init__(self, examples):
-        self.examples = examples
-
-    def scored_by(self, step):
-        return self.examples
-
-
-@pytest.mark.parametrize(
-    "text, words",
-    [
-        (changed(data=None), "'color' needs examples with the label 'color', but data 'scenes' has: none"),
-        (changed({"right": {"type": "right"}}), ""),
-    ],
-)
-def test_what_does_not_fit_is_reported_before_training(tmp_path, text, words):
-    if not words:
-        recipe_of(tmp_path, text)
-        return
-    with pytest.raises(RecipeError) as error:
-        recipe_of(tmp_path, text)
-    assert words in str(error.value)

@@ -1,6 +1,5 @@
 """`mmgen probe`: the probes of a run, with other settings, and on the page of the report."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -63,50 +62,6 @@ def test_the_recipes_probes_run_and_say_where_everything_is(drawn, done):
     assert not list((done / "probes").glob(".*"))
 
 
-def test_flickr30k_files_of_drawn_scenes_give_the_same_results(done, tmp_path):
-    """Phrases from Flickr30k Entities, dependencies from a CoNLL-U file; the annotations alone have no dependencies."""
-    parsed = []
-    for part in ("Sentences", "Annotations"):
-        (tmp_path / part).mkdir()
-    for scene in mmgen.load(done).recipe.data.build().split("test"):
-        lines, objects = [], []
-        for place, thing in enumerate(scene.facts["things"]):
-            corners = "".join(
-                f"<{side}>{1000 * number + 1}</{side}>"
-                for side, number in zip(("xmin", "ymin", "xmax", "ymax"), thing["box"], strict=True)
-            )
-            for caption, spans in enumerate(scene.facts["phrases"]):
-                names = [
-                    f"<name>{caption}0{number}</name>" for number, (_, _, things) in enumerate(spans) if place in things
-                ]
-                objects.append(f"<object>{''.join(names)}<bndbox>{corners}</bndbox></object>")
-        for caption, (text, spans) in enumerate(zip(scene.facts["captions"], scene.facts["phrases"], strict=True)):
-            for number, (first, end, _) in reversed(list(enumerate(spans))):
-                text = f"{text[:first]}[/EN#{caption}0{number}/other {text[first:end]}]{text[end:]}"
-            lines.append(text)
-        for text, parse in zip(scene.facts["captions"], scene.facts["parses"], strict=True):
-            parsed += [
-                f"{number}\t{word}\t_\t_\t_\t_\t{head}\t{relation}\t_\t_\n"
-                for number, (word, (head, relation)) in enumerate(zip(text.split(), parse, strict=True), 1)
-            ]
-            parsed.append("\n")
-        (tmp_path / f"Sentences/{scene.id}.txt").write_text("\n".join(lines))
-        size = "<size><width>1000</width><height>1000</height></size>"
-        (tmp_path / f"Annotations/{scene.id}.xml").write_text(f"<annotation>{size}{''.join(objects)}</annotation>")
-    (tmp_path / "captions.conllu").write_text("".join(parsed))
-    annotated = ("--set", f"heads.annotations={tmp_path}")
-    results = []
-    for settings in ((), (*annotated, "--set", f"heads.parses={tmp_path}/captions.conllu"), annotated):
-        assert probed(str(done), "--probe", "heads", *settings).exit_code == 0
-        results.append(json.loads((done / "probes/heads/grounding.json").read_text()))
-    assert (
-        results[0] == results[1]
-        and results[0]["both"]["entities"]["count"] > 40
-        and results[0]["both"]["amod"]["count"] > 9
-    )
-    assert results[2] == {"both": {"entities": results[0]["both"]["entities"]}}
-
-
 def test_untrained_models_have_the_shape_and_not_the_weights(done):
     from mmgen.runs.probe import untrained_model
 
@@ -120,36 +75,6 @@ def test_untrained_models_have_the_shape_and_not_the_weights(done):
         if tensor.dim() == 2 and "mean" not in name
     )
     assert fresh.embedders["caption"]._backbone[0] is fresh.backbone and not fresh.training
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (
-            ["--step", "bth"],
-            "error: --step bth: the recipe has no such step; did you mean 'both'?; available: words, both",
-        ),
-        (
-            ["--probe", "head"],
-            "error: --probe head: unknown probe; did you mean 'heads'?; choose from: heads, looks, attention, "
-            "grounding, similarity",
-        ),
-        (
-            ["--set", "similarity.batch_size=3"],
-            "error: --set similarity.batch_size=3: write PROBE.KEY=VALUE; the probes are: heads, looks",
-        ),
-        (["--set", "heads=3"], "error: --set heads=3: write PROBE.KEY=VALUE; the probes are: heads, looks"),
-        (["--set", "heads.iou=0.3"], "error: --set heads.iou=0.3: iou: no such key"),
-        (
-            ["--set", "looks.layer=0", "--set", "looks.head=1"],
-            "error: --set looks.head=1: head: needs one layer, because layer = 0 is the mean over layers; set layer "
-            "too",
-        ),
-    ],
-)
-def test_mistakes_are_one_line(done, arguments, words):
-    result = probed(str(done), *arguments)
-    assert result.exit_code == 1 and result.output.splitlines()[-1] == words
 
 
 def test_a_failing_probe_does_not_stop_the_others_and_keeps_old_results(done):

@@ -64,15 +64,6 @@ def test_it_writes_what_the_step_writes_with_that_decoding(written, plain, tmp_p
     assert (step["inputs"], step["train"], step["decoding"]["num_beams"]) == (["caption"], [], 3)
 
 
-def test_a_run_from_scratch_and_steps_side_by_side_give_the_same(written, tmp_path):
-    for more in ((), ("--jobs", "2")):
-        folder = tmp_path / f"fresh{len(more)}"
-        folder.mkdir()
-        (folder / "toy.toml").write_text(RECIPE + STEP)
-        ran(folder, "--step", "beams", *more)
-        assert results(folder, "beams") == results(written, "beams")
-
-
 def test_interrupted_it_goes_on(run, written, monkeypatch):
     from mmgen import files
 

@@ -41,13 +41,6 @@ def test_jobs_share_what_nobody_has_chosen(model, jobs, count):
     assert "each with 3 threads on" in threads.choose_threads(3, model, jobs) and torch.get_num_threads() == 3
 
 
-@pytest.mark.parametrize("model", [SMALL, LARGE])
-def test_a_number_holds_for_any_model_and_from_the_start(model):
-    threads.use_threads(3)
-    assert torch.get_num_threads() == 3
-    assert "computing with 3 threads" in threads.choose_threads(3, model) and torch.get_num_threads() == 3
-
-
 def run(folder: Path, *arguments: str) -> tuple[str, dict]:
     """The message of a toy run, and its environment."""
     (folder / "toy.toml").write_text(toys.RECIPE)
