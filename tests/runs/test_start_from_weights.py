@@ -141,7 +141,7 @@ def test_weights_of_another_width_are_refused_with_the_recipes_line(published_be
     words = theirs["bert.embeddings.word_embeddings.weight"].shape
     torch.save({name: torch.zeros(*tensor.shape, 2).flatten(-2) for name, tensor in theirs.items()}, "wide.bin")
     said = refused(model, "weights:wide.bin")
-    assert said.startswith("'wide.bin': the backbone: ")
+    assert said.startswith("'wide.bin': backbone: ")
     assert (
         f"'bert.embeddings.word_embeddings.weight' has shape ({words[0]}, 32), but "
         f"backbone.model.bert.embeddings.word_embeddings.weight has shape ({words[0]}, 16); set the sizes" in said

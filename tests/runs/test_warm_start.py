@@ -92,8 +92,8 @@ def test_an_input_that_a_later_step_lacks_is_reported_before_training(place, tmp
     lines = [{"id": "a", "caption": "a", "questions": ["b ?"]}, {"id": "b", "questions": ["b ?"]}]
     output = spoilt(place, tmp_path, lines, 'validation_split = ""\nmissing = "keep"\n')
     assert output.endswith(
-        "error: step 'warm', split 'train': 1 of 2 examples have no 'caption' (train-b); remove these examples, or "
-        "remove 'caption' from its inputs\n"
+        "error: step 'warm', split 'train': 1 of 2 examples have no 'caption'; remove these examples, or remove "
+        "'caption' from its inputs (train-b)\n"
     )
     assert "training" not in output
 

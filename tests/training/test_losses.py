@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from kit import toys
-from kit.training import micro_batches, single_pairs, validation_of
+from kit.training import micro_batches, single_pairs
 from mmgen_generators.masked import MaskedGenerator, MaskedTargets
 
 from mmgen.data.collate import Collator, Source

@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 import torch
 from kit import toys
-from kit.training import largest_difference, step, train_step
+from kit.training import step, train_step
 from mmgen_generators import Masked
 
 from mmgen.configs import EmbedderConfig
