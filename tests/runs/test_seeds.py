@@ -120,20 +120,6 @@ def test_differences_have_intervals_over_examples_in_pairs_and_over_seeds(own_ru
     assert "no difference for first of more" in str(report.compare(both))  # other examples
 
 
-def test_two_rows_are_compared_over_images_and_seeds(runs):
-    said = mmgen("compare", runs, "--rows", "second,first", "--digits", "1")
-    lines = rows(said)
-    assert lines["score"] == ["second", "first", "difference", "95 %", "p"]
-    first, second = reached(runs, "first", "relevance"), reached(runs, "second", "relevance")
-    assert lines["relevance"][2] == f"{statistics.mean(second) - statistics.mean(first):+z.1f}"
-    assert " to " in lines["relevance"][3] and 0 < float(lines["relevance"][4]) <= 1
-    assert "difference: second minus first, " in said and "seeds 4, 5, 6" in said
-    assert max(map(len, [line for line in said.splitlines() if line.startswith("|")])) <= 80
-    assert mmgen("compare", runs, "--rows", "second,frist").startswith(
-        f"error: {runs}: no scores of a step 'frist'; did you mean 'first'?; steps: first, second"
-    )
-
-
 @pytest.fixture
 def own_runs(runs, tmp_path) -> Path:
     """A copy of the three seeds, to be damaged."""
