@@ -53,7 +53,3 @@ def test_texts_are_trained_beside_pictures(tmp_path):
     assert (place / "steps/write/scores.json").exists() and not (place / "steps/pre/scores.json").exists()
     assert "has its own data (scenes, jsonl)." in (place / "report.html").read_text(encoding="utf-8")
     assert "nothing to do" in mmgen_here(tmp_path, "run", "toy.toml").stdout
-    result = mmgen_here(tmp_path, "data", "check", "toy.toml")
-    assert result.returncode == 0, result.stderr
-    assert "data of step 'pre', 'scenes': 12 examples, " in result.stdout
-    assert "data of step 'pre', 'jsonl': 6 examples, 6 targets\n" in result.stdout
