@@ -9,7 +9,7 @@ R  regions of an image        D  width of a feature
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
@@ -142,11 +142,13 @@ class Targets:
             summed over an update before its first forward pass
     labels  name -> target tensor, for objectives that do not write
     tail    the slots behind the prefix, for an objective that writes
+    texts   one entry per row, texts of its example that the objective reads: the references of a reward
     """
 
     counts: Mapping[str, float]
     labels: Mapping[str, Tensor] = field(default_factory=dict)
     tail: Tail | None = None
+    texts: Sequence[Any] = ()
 
 
 @dataclass(frozen=True)

@@ -338,9 +338,7 @@ READERS = {
         lambda folder: [scoring.read_predictions(folder / name) for name in ("r.json", "r.jsonl")],
     ),
     "references": Reader(
-        write(r_json=VQA, r_csv="image_id,questions\n25,What?---Why?\n71,Who?\n"),
-        "r.json r.csv",
-        lambda folder: [scoring.read_references(folder / name, installed()) for name in ("r.json", "r.csv")],
+        write(r_json=VQA), "r.json", lambda folder: scoring.read_references(folder / "r.json", installed())
     ),
     "recipe": Reader(
         write(parent_toml=toys.RECIPE, toy_toml=CHILD),

@@ -15,9 +15,7 @@ from mmgen_probes import similarity
 from mmgen.cli import main
 from mmgen.data.seeds import resolve
 from mmgen.errors import RunError
-from mmgen.evaluation.answers import generate
 from mmgen.oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry, out_of_memory
-from mmgen.report import attention as looks
 
 pytestmark = pytest.mark.slow
 DeviceError = getattr(torch, "AcceleratorError", RuntimeError)  # newer versions of torch have the class
@@ -120,21 +118,6 @@ def cramp_encoder(model, most):
 
     model.backbone.encode = cramped
     return tried
-
-
-def test_the_look_inside_a_page_shows_is_the_same_in_halves():
-    model, examples = toys.model(), toys.examples(9)
-    texts = {text.id: text for (text,) in generate(model, examples)}
-
-    def attention_panel():
-        results, steps = {example.id: looks.AttentionPanel() for example in examples}, []
-        looks.attention_panel(model, "s", ("caption",), examples, texts, results, steps.append)
-        return results, steps
-
-    expected, _ = attention_panel()
-    tried = cramp_encoder(model, most=4)
-    cut, steps = attention_panel()
-    assert cut == expected and steps == [4, 4, 1] and tried == [9, 4, 4, 1]
 
 
 def test_a_probe_finds_the_same_in_halves():

@@ -4,12 +4,13 @@ import itertools
 
 import pytest
 import torch
+from kit.bag import Bag
 from mmgen_generators import AnyOrder
 from mmgen_objectives import MaskedWords, SentenceImage
 
 from mmgen.model import Model, Objectives, compose
 from mmgen.storage.weights import state
-from mmgen.testing import Bag, Tiny, Words
+from mmgen.testing import Tiny, Words
 from mmgen.testing.toy import TEXTS
 
 INPUTS = {"caption": Words(), "things": Bag(), "title": Bag(position=2)}

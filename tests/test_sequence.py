@@ -4,6 +4,7 @@ cached results equal rows written out by hand."""
 import pytest
 import torch
 from kit import toys
+from kit.bag import Bag
 from mmgen_encoders import Albert, Bert, Roberta
 from mmgen_generators import Causal, Masked
 from mmgen_generators.causal_writing import CausalStepper
@@ -20,7 +21,7 @@ from mmgen.examples import Example
 from mmgen.model import compose
 from mmgen.sequence import lay_out
 from mmgen.tensors import Segment
-from mmgen.testing import Bag, Tiny, Words
+from mmgen.testing import Tiny, Words
 
 CLOSE = 2e-5
 

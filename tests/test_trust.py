@@ -22,7 +22,7 @@ from kit.pictures import png
 from kit.refusals import refusal
 from mmgen_encoders import AnyEncoder, Bert
 from mmgen_encoders.loading import read_pooler
-from mmgen_extractors import BottomUpTsv, Detector, FasterRcnn, LxmertH5, NpzFolder, Roi, VisualGenome
+from mmgen_extractors import BottomUpTsv, Detector, LxmertH5, NpzFolder, Roi, VisualGenome
 from mmgen_inputs.pictures import ModernVBert
 from mmgen_metrics import ClipScore
 from mmgen_questions import Jsonl
@@ -45,7 +45,6 @@ pytestmark = pytest.mark.slow
 
 SPARE = 300 << 20  # bytes of memory that a refusal may take
 VAST = 10**12  # rows
-MOBILE = "fasterrcnn_mobilenet_v3_large_320_fpn"
 
 
 class Bomb:
@@ -122,7 +121,6 @@ DOORS = {  # a file -> what writes it with a bomb in it, what reads it
     "visualbert.bin": (put_tensors, lambda path: read_published(str(path))),
     "vl-bert-base.model": (put_tensors, lambda path: read_published(str(path))),
     "a.bin": (put_pickle, lambda path: read_published(str(path))),
-    "a.safetensors": (put_pickle, lambda path: FasterRcnn(model=MOBILE, weights=str(path)).build()),
     "network.safetensors": (put_pickle, lambda path: Roi(model="test_resnet", weights=str(path)).build()),
     "encoder/pytorch_model.bin": (put_pickle, lambda path: Bert(weights=str(path.parent)).build()),
     "seeing/pytorch_model.bin": (put_pickle, lambda path: ModernVBert(weights=str(path.parent)).build()),

@@ -43,16 +43,15 @@ def compare(runs: tuple[Path, ...], rows: str | None, columns: str | None, digit
     The output has the scores, their differences from the first run with 95 % intervals, and the differences between
     the recipes. A single run is shown alone; with --rows, two of its steps are compared, with p."""
     from .. import report
+    from ..scoring.table import as_markdown, chosen, write
 
-    if out is not None:
-        report.check_file(out)
     names = tuple(rows.split(",")) if rows else ()
     if names and (len(names) != 2 or len(runs) != 1):
         raise click.UsageError("--rows: give one run and two of its steps, such as --rows image,image_frozen")
-    comparison = report.compare_rows(runs[0], (names[0], names[1])) if names else report.compare(runs)
+    tables = [report.compare_rows(runs[0], *names)] if names else report.compare(runs)
     if columns:
-        comparison = comparison.chosen(columns.split(","))
-    tell(comparison.text(digits))
+        tables = chosen(tables, columns.split(","))
+    tell(as_markdown(tables, digits))
     if out is not None:
-        report.write(comparison, out, digits)
+        write(tables, out, digits)
         tell(f"{out}: written")

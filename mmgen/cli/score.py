@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,15 +18,9 @@ if TYPE_CHECKING:
     from ..configs import MetricConfig
     from ..examples import Example, Scores
     from ..reading.results import ResultFiles
-    from ..scoring import Comparison, System
     from ..scoring.table import ScoreTable
 
 
-PER = {
-    "image": ", references per image",
-    "question": ", references per question; do not compare these scores with scores per image: a text counts once for "
-    "every question of its image",
-}
 MOST = 1_000_000  # resamples and shuffles; more take too long and add no precision
 
 
@@ -36,26 +30,12 @@ MOST = 1_000_000  # resamples and shuffles; more take too long and add no precis
     "--references",
     required=True,
     type=click.Path(path_type=Path),
-    help="A file of COCO captions or VQA questions, JSONL, JSON, CSV or TSV; or a recipe (.toml) or run folder, whose "
+    help="A file of COCO captions or VQA questions, JSONL or JSON; or a recipe (.toml) or run folder, whose "
     "data set has the references.",
-)
-@click.option(
-    "--references-per",
-    "per",
-    type=click.Choice(["image", "question"]),
-    default="image",
-    show_default=True,
-    help="Score a text against all references of its image, as the papers do, or against each question separately; the "
-    "two kinds of scores are not comparable.",
 )
 @click.option("--profile", help="The profile of the recipe in --references.")
 @click.option("--split", help="The split of that recipe's data set; by default its evaluation split.")
 @click.option("--step", help="Use the data set of this step of that recipe, if the step has its own.")
-@click.option(
-    "--train",
-    type=click.Path(path_type=Path),
-    help="The training texts, to compute the share of unseen texts; a recipe's training texts are known.",
-)
 @click.option(
     "--metric",
     "names",
@@ -92,11 +72,9 @@ MOST = 1_000_000  # resamples and shuffles; more take too long and add no precis
 def score(
     predictions: Path,
     references: Path,
-    per: Literal["image", "question"],
     profile: str | None,
     split: str | None,
     step: str | None,
-    train: Path | None,
     names: tuple[str, ...],
     sets: tuple[str, ...],
     against: Path | None,
@@ -105,50 +83,49 @@ def score(
     seed: int,
     out: Path | None,
 ) -> None:
-    """Score PREDICTIONS: JSONL or JSON of {"id": ..., "text": ...}, COCO results, CSV, TSV, or a file that mmgen wrote;
+    """Score PREDICTIONS: JSONL or JSON of {"id": ..., "text": ...}, COCO results, or a file that mmgen wrote;
     or results in the published format of a task, with --metric for the task's metric.
 
-    An id may have several texts: the first one counts, and oracle@n is the score of the best one.
+    An id may have several texts: the first one counts.
     """
     quiet()
     from .. import scoring
     from ..progress import Bars
     from ..registry import installed
 
-    refuse_overwriting("--json", out, (predictions, references, train, against))
+    refuse_overwriting("--json", out, (predictions, references, against))
     if (profile or split or step) and not (references.is_dir() or references.suffix == ".toml"):
         raise MmgenError(
             f"--references {references}: is a file; --profile, --split and --step need a recipe or a run folder"
         )
     registry = installed()
     configs = scoring.metrics(names, sets, registry)
-    kinds, form = _common_kinds(configs), _result_format(configs, per)
-    expected = scoring.read_references(references, registry, per, profile, split, step, form)
-    trained_on = scoring.read_references(train, registry, per, profile).examples if train else ()
-    training_texts = frozenset(text for example in trained_on for text in example.targets) if train else expected.seen
-    seen = training_texts if kinds == {"text"} and not form else None
+    kinds, form = _common_kinds(configs), _result_format(configs)
+    expected = scoring.read_references(references, registry, profile, split, step, form)
     files = [predictions, *([against] if against else [])]
-    read = [scoring.read_predictions(file, per, kinds, form, expected.examples) for file in files]
+    read = [scoring.read_predictions(file, kinds, form, expected) for file in files]
     pairs = [scoring.pair(of_file, expected, file, partial) for of_file, file in zip(read, files, strict=True)]
     systems, examples = _read_systems(files, pairs)
-    comparison = scoring.compare(systems, examples, configs, seen=seen, resamples=resamples, seed=seed, progress=Bars())
+    table_of_scores, scores = scoring.compare(
+        systems, examples, configs, resamples=resamples, seed=seed, progress=Bars()
+    )
     if out:  # before anything is printed: standard output may be closed
-        write_json(out, _as_json(comparison, [example.id for example in examples]))
-    lines = comparison.table.by_score()
+        write_json(out, _as_json(table_of_scores, scores, [example.id for example in examples]))
+    lines = table_of_scores.by_score()
     if not against:
         lines[0][1] = "value"
     tell(table(lines))
     tell()
-    left = f" of {len(expected.examples)}" if len(expected.examples) != len(examples) else ""
-    tell(f"{len(examples)}{left} examples" + ("" if form else PER[per]))
-    for note in (*comparison.table.notes, *_methods(comparison.table, resamples)):
+    left = f" of {len(expected)}" if len(expected) != len(examples) else ""
+    tell(f"{len(examples)}{left} examples")
+    for note in (*table_of_scores.notes, *_methods(table_of_scores, resamples)):
         tell(note)
     if out:
         tell(f"{out}: written")
 
 
 def _methods(scores: ScoreTable, resamples: int) -> Iterator[str]:
-    """Notes on intervals, p and the best of several texts."""
+    """Notes on intervals and p."""
     (first, *_), differences = scores.of("step").items(), scores.of("difference")
     spanned = {column for column, cell in first[1].items() if cell.interval}
     if resamples and not spanned:
@@ -161,13 +138,11 @@ def _methods(scores: ScoreTable, resamples: int) -> Iterator[str]:
         names = [*scores.of("step")]
         test = "bootstrap for means, approximate randomisation for corpus scores" if resamples else ""
         yield f"difference: {names[0]} minus {names[1]}" + f"; p: two-sided, paired; {test}" * bool(test)
-    if scores.of("reference"):
-        yield "oracle: the best text of each example, chosen by the metric"
 
 
-def _as_json(comparison: Comparison, ids: Sequence[str]) -> dict[str, Any]:
+def _as_json(scored: ScoreTable, scores: Mapping[str, Scores], ids: Sequence[str]) -> dict[str, Any]:
     """All results: system (and "difference") -> score -> value, interval; score -> p; the scores of every example."""
-    rows = {row.labels[0]: row.cells for row in comparison.table.rows if row.kind != "reference"}
+    rows = {row.labels[0]: row.cells for row in scored.rows}
     difference = rows.get("difference", {})
     return {
         "values": {label: {name: cell.value for name, cell in cells.items()} for label, cells in rows.items()},
@@ -175,10 +150,9 @@ def _as_json(comparison: Comparison, ids: Sequence[str]) -> dict[str, Any]:
             label: {name: cell.interval for name, cell in cells.items() if cell.interval}
             for label, cells in rows.items()
         },
-        "oracle": comparison.oracle,
         "probabilities": {name: cell.p for name, cell in difference.items() if cell.p is not None},
-        "per_example": {name: _by_example(ids, scores) for name, scores in comparison.scores.items()},
-        "notes": comparison.table.notes,
+        "per_example": {name: _by_example(ids, of) for name, of in scores.items()},
+        "notes": scored.notes,
     }
 
 
@@ -204,30 +178,26 @@ def _common_kinds(configs: Mapping[str, MetricConfig]) -> frozenset[str]:
     return kinds
 
 
-def _result_format(configs: Mapping[str, MetricConfig], per: str) -> ResultFiles | None:
+def _result_format(configs: Mapping[str, MetricConfig]) -> ResultFiles | None:
     """The result files of the task of these metrics, or None. Raises MmgenError for metrics of several tasks."""
     forms = {form.name: form for config in configs.values() if (form := config.result_files())}
     if len(forms) > 1:
         raise MmgenError(
             f"--metric: the metrics are for several tasks ({', '.join(forms)}); use the metrics of one task at a time"
         )
-    if forms and per == "question":
-        raise MmgenError("--references-per question: only for texts; leave it out for predictions of a task")
     return next(iter(forms.values()), None)
 
 
-def _read_systems(files: list[Path], pairs) -> tuple[list[System], list[Example]]:
+def _read_systems(files: list[Path], pairs) -> tuple[dict[str, list[Any]], list[Example]]:
     """The systems, one per file, with texts for the examples that all files have; and these examples."""
-    from ..scoring import System
-
     shared = set.intersection(*({example.id for example, _ in file_pairs} for file_pairs in pairs))
     if not shared:
         raise MmgenError(f"{' and '.join(map(str, files))}: the files have no example in common")
     pairs = [[(example, texts) for example, texts in file_pairs if example.id in shared] for file_pairs in pairs]
     system_names = _system_names(files)
-    systems = [
-        System(name, [texts for _, texts in file_pairs]) for name, file_pairs in zip(system_names, pairs, strict=True)
-    ]
+    systems = {
+        name: [texts[0] for _, texts in file_pairs] for name, file_pairs in zip(system_names, pairs, strict=True)
+    }
     return systems, [example for example, _ in pairs[0]]
 
 

@@ -46,7 +46,7 @@ class Answer:
 
     def _repr_html_(self) -> str:
         """The pictures of the query beside the texts or the prediction, for a notebook."""
-        from ..report.notebook import picture_tags
+        from ..report.pictures import picture_tags
 
         if self.error:
             rows = [[self.error]]

@@ -12,7 +12,8 @@ from ..evaluation import score
 from ..progress import number
 from ..recipe.tables import Recipe
 from ..registry import installed
-from ..report.table import columns_with, groups
+from ..report.table import groups
+from ..scoring.compare import columns_with
 from ..storage.run_folder import RunFolder
 from .query import Query
 from .query_names import COMMAND_ADVICE, StepNames
@@ -80,7 +81,7 @@ def best_step(recipe: Recipe, folder: RunFolder, candidates: Sequence[str], fitt
     default, peers = recipe.default_step, [*candidates]
     if default and default in candidates:
         return ChosenStep(default, "the recipe's default_step")
-    for table in reversed(groups(recipe)):
+    for table in reversed(groups(recipe).values()):
         if (compared := [name for name in table if name in candidates]) and fitting in (None, *compared):
             peers = compared
     name, reason = _best_of(recipe, folder, peers)

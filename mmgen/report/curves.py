@@ -1,23 +1,22 @@
-"""Loss curves from the steps' logs, as plots on the page and as SVG files in the run's folder."""
+"""Loss curves from the steps' logs, as plots on the page."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from statistics import fmean
+from typing import Any
+
+import numpy as np
 
 from .. import plotting
 from ..errors import RunError
-from ..plotting import INK, PLAIN_INK, colours
+from ..plotting import INK, colours
 
 POINTS = 120  # maximum per curve; each point is the mean of equally many updates, give or take one
 
 WIDTH, HEIGHT = 5.4, 3.0  # inches of a drawing
-LEFT, BELOW = 0.5, 0.45  # inches for the labels beside and below the axes
 
 Points = Sequence[tuple[float, float]]  # (epoch, loss)
 
@@ -31,64 +30,39 @@ class Curve:
 
 
 def read(log: Path) -> Curve:
-    """Read a step's `log.jsonl`. A truncated last line (of a killed run) is ignored. Raises RunError for any other
-    damaged line."""
-    learning, validation = [], []
-    lines = _lines(log)
+    """Read a step's `log.jsonl`, empty if it is missing. A truncated last line (of a killed run) is ignored. Raises
+    RunError for any other damaged line."""
+    lines, records = log.read_bytes().splitlines() if log.exists() else [], list[dict[str, Any]]()
     for number, line in enumerate(lines, 1):
         try:
-            record = json.loads(line)
-            epoch, loss, validation_loss = record["epoch"], record["loss"], record.get("validation_loss")
-            values = (epoch, loss, 0.0 if validation_loss is None else validation_loss)
-            if not all(isinstance(value, int | float) for value in values) or not math.isfinite(epoch):
-                raise ValueError("expected numbers for epoch and loss")
-        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-            if number == len(lines):
-                continue
-            raise RunError(f"{log}:{number}: damaged: {error}; the step's loss curve cannot be drawn") from None
-        learning.append((epoch, loss))
-        if validation_loss is not None:
-            validation.append((math.floor(epoch) + 1, validation_loss))  # of the weights after the epoch
-    return Curve(thin(learning), validation)
-
-
-def _lines(log: Path) -> list[bytes]:
-    """The lines of a log; none if it is missing. Raises RunError."""
-    try:
-        return log.read_bytes().removesuffix(b"\n").split(b"\n")
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise RunError(f"{log}: cannot be read: {error.strerror}; the step's loss curve cannot be drawn") from None
+            records.append(json.loads(line))
+        except ValueError as error:
+            if number < len(lines):
+                raise RunError(f"{log}:{number}: damaged ({error}); the step's loss curve cannot be drawn") from None
+    validated = [record for record in records if record.get("validation_loss") is not None]
+    validation = [(int(record["epoch"]) + 1, record["validation_loss"]) for record in validated]  # after the epoch
+    return Curve(thin([(record["epoch"], record["loss"]) for record in records]), validation)
 
 
 def thin(points: Points) -> Points:
     """Reduce points to at most POINTS means of neighbours, each over equally many points, give or take one."""
-    count = min(POINTS, len(points))
-    ends = [len(points) * place // count for place in range(count + 1)] if count else []
-    return [
-        (fmean(epoch for epoch, _ in part), fmean(loss for _, loss in part))
-        for part in (points[first:last] for first, last in pairwise(ends))
-    ]
+    parts = np.array_split(np.array(points), min(POINTS, len(points))) if points else []
+    return [(float(epoch), float(loss)) for epoch, loss in (part.mean(0) for part in parts)]
 
 
-def draw(curves: Mapping[str, Curve], kind: str, *, alone: bool) -> str:
-    """An SVG of every step's `kind` of loss ("learning" or "validation"). `alone`: for a separate file, with a title
-    and a legend; else for the page, which has the legend and sets the colour of the ink."""
+def draw(curves: Mapping[str, Curve], kind: str) -> str:
+    """An SVG of every step's `kind` of loss ("learning" or "validation") for the page, which has the legend and sets
+    the colour of the ink."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-    ink = PLAIN_INK if alone else INK
     # fixed margins: to compute them, matplotlib would draw everything twice
-    with plotting.figure(WIDTH, HEIGHT, salt=kind, ink=ink, paper="white" if alone else "none", layout=None) as figure:
-        top = HEIGHT - (0.3 if alone else 0.1)
-        axes = figure.add_axes(
-            (LEFT / WIDTH, BELOW / HEIGHT, (WIDTH - LEFT - 0.1) / WIDTH, (top - BELOW) / HEIGHT), facecolor="none"
-        )
+    with plotting.figure(WIDTH, HEIGHT, salt=kind, ink=INK, paper="none", layout=None) as figure:
+        axes = figure.add_axes((0.09, 0.15, 0.89, 0.82), facecolor="none")
         for step, colour in colours(list(curves)).items():
             points = getattr(curves[step], kind)
             dots = kind == "validation" or len(points) == 1  # a line through one point would not be seen
-            marker = {"marker": "o", "markersize": 3} if dots else {}
-            axes.plot(*zip(*points, strict=True), color=colour, linewidth=1.6, label=step, **marker) if points else None
+            if points:
+                axes.plot(*zip(*points, strict=True), "o-" if dots else "-", color=colour, linewidth=1.6, markersize=3)
         if kind == "learning":  # starts far above its end
             axes.set_yscale("log")
             axes.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7), numticks=30))
@@ -96,8 +70,5 @@ def draw(curves: Mapping[str, Curve], kind: str, *, alone: bool) -> str:
             axes.yaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         axes.set_xlabel("epoch")
-        axes.grid(axis="y", color=ink, alpha=0.15, linewidth=0.6)
-        if alone:
-            axes.set_title(f"{kind} loss", loc="left")
-            axes.legend(frameon=False)
+        axes.grid(axis="y", color=INK, alpha=0.15, linewidth=0.6)
         return plotting.svg(figure)

@@ -1,151 +1,202 @@
-"""The galleries of the page: which examples are shown, their cards, the score of each card, metrics to sort them by."""
+"""The galleries of the page: examples of each data set with the answers of the steps, as cards with scores."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Literal
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+from ..attention_maps import all_layers, last_layer, word_attention
+from ..cards import Card, Piece
 from ..data.datasets import ScoredOn
+from ..data.seeds import resolve
 from ..errors import MmgenError
 from ..evaluation import score
-from ..examples import Generation
+from ..evaluation.answers import read_answers
+from ..examples import Example, Generation, ResolvedExample
 from ..model import Model
 from ..progress import Progress
 from ..recipe.tables import Recipe
-from ..scoring.table import ScoreTable
+from ..scoring.compare import columns_with
 from ..storage.run_folder import RunFolder
 from . import pictures, table
-from .attention import AttentionPanel, attention_panel
-from .cards import Gallery, answers_of, card, compact
-from .frames import Frame
-from .rendering import step_renderer
+from .rendering import Answer, step_renderer
 
 Load = Callable[[str], Model]  # loads the model of a step
 
+BATCH = 16
+LAYERS = {"last": last_layer, "all": all_layers}
 
-def make_galleries(
-    recipe: Recipe, folder: RunFolder, datasets: ScoredOn, tables: Sequence[ScoreTable], shown: int
-) -> list[Gallery]:
-    """One gallery per data set on which steps are scored, with `shown` examples in total."""
-    steps: dict[str, list[str]] = {}
-    for name in (step for run_table in tables for step in run_table.of("step")):
-        dataset_config = recipe.scored_data(name)
-        steps.setdefault(dataset_config.model_dump_json() if dataset_config else "", []).append(name)
-    galleries = []
-    for number, names in enumerate(steps.values()):
-        split = datasets.scored_by(names[0])
-        count = min(max(1, shown // len(steps)), len(split))
-        examples = [split[place * len(split) // count] for place in range(count)]
-        answers = {step: answers_of(recipe, folder, step) for step in names}
-        dataset_name = table.data_name(recipe, names[0], datasets.dataset_of(names[0]))
-        renderers = {step: step_renderer(recipe, step) for step in names}
-        galleries.append(Gallery(number, dataset_name, tuple(names), examples, len(split), answers, renderers))
-    return galleries
+# The attention of all steps for one example, as the page's script reads it:
+#   units     input -> names of its regions, or its words
+#   boxes     input -> its regions' boxes, if the input has boxes
+#   pictures  input -> index of each region's picture, from 0; empty for a single picture
+#   words     step -> the generated words
+#   weights   "last" or "all" layers -> step -> one row per word: its inputs' units, special tokens, generated words;
+#             in ten-thousandths of the word's attention
+Looks = dict[str, dict[str, Any]]
 
 
-def make_cards(
-    recipe: Recipe,
-    datasets: ScoredOn,
-    galleries: Sequence[Gallery],
-    load: Load,
-    progress: Progress,
-) -> tuple[list[list[dict[str, Any]]], dict[str, Any], list[str]]:
-    """The cards of all galleries, those of one picture together, unless boxes are drawn on it; the attention for the
-    page's script; and notes on what is missing."""
-    cards: dict[object, list[dict[str, Any]]] = {}
-    data, notes = {}, []
-    for gallery in galleries:
-        example_pictures, pictures_note = pictures.find(datasets.dataset_of(gallery.steps[0]), gallery.examples)
-        shots: dict[str, tuple[pictures.Shot, ...]] = {}
-        unreadable_note = ""
-        if example_pictures:
-            with progress.task("report: pictures", len(example_pictures), "examples") as advance:
-                shots, unreadable_note = pictures.thumbnails(example_pictures, advance)
-        panels, attention_note = _attention_panels(recipe, gallery, load, progress)
-        for example in gallery.examples:
-            example_shots, panel = shots.get(example.id, ()), panels[example.id]
-            boxes = example_pictures[example.id][0].boxes if example_shots else None
-            example_card = card(recipe, gallery, example, panel, example_shots, boxes)
-            alone = not example_shots or example_card["outlines"] or example_card["objects"]
-            keys = None if alone else tuple(picture.key for picture in example_pictures[example.id])
-            cards.setdefault((gallery.number, keys or example.id), []).append(example_card)
-            data[gallery.key(example)] = compact(panel, Frame(example_shots) if example_shots else None)
-        renderer_notes = [note for renderer in gallery.renderers.values() for note in renderer.notes]
-        notes += [note for note in (pictures_note, unreadable_note, attention_note, *renderer_notes) if note]
-    return [*cards.values()], data, [*dict.fromkeys(notes)]
+@dataclass(frozen=True)
+class GalleryMaker:
+    """Makes the galleries of a run. `load`: loads the model of a step.
 
+    A gallery has the examples of one data set with the answers of the steps, as the template reads them:
 
-def _attention_panels(
-    recipe: Recipe, gallery: Gallery, load: Load, progress: Progress
-) -> tuple[dict[str, AttentionPanel], str]:
-    """Attention of every generating step, by example id; and a note on steps without attention, or ""."""
-    panels = {example.id: AttentionPanel() for example in gallery.examples}
-    reasons: dict[str, None] = {}
-    texts = {
-        step: {example_id: text for example_id, text in answers.items() if isinstance(text, Generation)}
-        for step, answers in gallery.answers.items()
-        if recipe.makes_texts(step)
-    }
-    if not texts:
-        return panels, ""
-    with progress.task("report: attention", len(gallery.examples) * len(texts), "texts") as advance:
-        for step, written in texts.items():
-            try:
-                inputs = recipe.steps[step].inputs
-                attention_panel(load(step), step, inputs, gallery.examples, written, panels, advance)
-            except (MmgenError, NotImplementedError, RuntimeError, LookupError) as error:
-                reasons[f"No attention for '{step}': {error}"] = None
-    return panels, " ".join(reasons)
+    number   its index on the page, from 0
+    steps    the names of the steps; `total`: the size of the split
+    cards    those of one picture together, unless boxes are drawn on it
+    looks    card -> attention
+    scores   step -> metric -> card -> value
+    notes    on what is missing
+    """
 
+    recipe: Recipe
+    folder: RunFolder
+    datasets: ScoredOn
+    load: Load
+    progress: Progress
 
-def scores_by_card(
-    folder: RunFolder, datasets: ScoredOn, gallery: Gallery, left_out: Collection[str]
-) -> dict[str, dict[str, dict[str, float]]]:
-    """Card -> step -> metric -> value, without the columns in `left_out`."""
-    split = datasets.scored_by(gallery.steps[0])
-    places = {example.id: place for place, example in enumerate(split)}
-    scores: dict[str, dict[str, dict[str, float]]] = {gallery.key(example): {} for example in gallery.examples}
-    for step in gallery.steps:
-        per_example = score.read(folder.step(step)).per_example
-        complete_columns = {
-            name: values for name, values in per_example.items() if len(values) == len(split) and name not in left_out
+    def galleries(self, steps: Sequence[str], shown: int) -> list[dict[str, Any]]:
+        """One gallery per data set on which these steps are scored, with `shown` examples in total."""
+        steps_by_data: dict[str, list[str]] = {}
+        for step in steps:
+            config = self.recipe.scored_data(step)
+            steps_by_data.setdefault(config.model_dump_json() if config else "", []).append(step)
+        count = max(1, shown // len(steps_by_data))
+        return [self._gallery(number, steps, count) for number, steps in enumerate(steps_by_data.values())]
+
+    def _gallery(self, number: int, steps: Sequence[str], count: int) -> dict[str, Any]:
+        dataset, split = self.datasets.dataset_of(steps[0]), self.datasets.scored_by(steps[0])
+        count = min(count, len(split))
+        places = {f"{number}:" * bool(number) + split[i].id: i for i in (n * len(split) // count for n in range(count))}
+        examples = {key: split[place] for key, place in places.items()}
+        found, *notes = pictures.find(dataset, [*examples.values()])
+        with self.progress.task("report: pictures", len(found), "examples") as advance:
+            shots, unreadable = pictures.thumbnails(found, advance)
+        answers = {step: {a.id: a for a in read_answers(self.recipe, step, self.folder.step(step))} for step in steps}
+        looks, silent = self._attention([*examples.values()], answers)
+        renderers = {step: step_renderer(self.recipe, step) for step in steps}
+        cards: dict[object, list[dict[str, Any]]] = {}
+        for key, example in examples.items():
+            group = found[example.id] if example.id in shots else ()
+            known = {step: of_step[example.id] for step, of_step in answers.items() if example.id in of_step}
+            shown = {step: renderers[step].card(resolve(example), answer) for step, answer in known.items()}
+            card = self._card(example, known, shown, looks[example.id], group[0].boxes or () if group else None)
+            card |= {"key": key, "gallery": number, "shots": shots.get(example.id, [])}
+            alone = not group or card["outlines"] or card["objects"]
+            cards.setdefault(key if alone else tuple(picture.key for picture in group), []).append(card)
+        notes += [unreadable, silent, *(note for renderer in renderers.values() for note in renderer.notes)]
+        return {
+            "number": number,
+            "name": table.data_name(self.recipe, steps[0], dataset),
+            "steps": steps,
+            "total": len(split),
+            "cards": [*cards.values()],
+            "looks": {key: looks[example.id] for key, example in examples.items()},
+            "scores": self._scores(steps, places),
+            "notes": tuple(filter(None, notes)),
         }
-        for example in gallery.examples:
-            values = {name: column[places[example.id]] for name, column in complete_columns.items()}
-            known = {name: round(value, 1) for name, value in values.items() if value is not None}
-            scores[gallery.key(example)][step] = known
-    return scores
 
-
-def columns_of_metrics(
-    recipe: Recipe, gallery: Gallery, quality: Literal["lower_is_better", "of_all_texts"]
-) -> frozenset[str]:
-    """The columns with a quality, of the metrics of a gallery's steps."""
-    return frozenset().union(*(table.columns_with(recipe.judging(step), quality) for step in gallery.steps))
-
-
-def metrics_of_examples(
-    scores: Mapping[str, Mapping[str, Mapping[str, float]]], gallery: int, lower: Collection[str]
-) -> list[dict[str, Any]]:
-    """Metrics with values for examples of a gallery; yes-or-no metrics with both values come first."""
-    values: dict[str, set[float]] = {}
-    for card_scores in scores.values():
-        for step_scores in card_scores.values():
-            for name, value in step_scores.items():
-                values.setdefault(name, set()).add(value)
-    metrics = [
-        {
-            "name": name,
-            "gallery": gallery,
-            "binary": seen <= {0.0, 100.0} and bool(seen),
-            "lower": name in lower,
+    def _attention(
+        self, examples: Sequence[Example], answers: Mapping[str, Mapping[str, Answer]]
+    ) -> tuple[dict[str, Looks], str]:
+        """Attention of every generating step, by example id; and a note on steps without attention, or ""."""
+        looks: dict[str, Looks] = {
+            example.id: {kind: {} for kind in ("units", "boxes", "pictures", "words", "weights")}
+            for example in examples
         }
-        for name, seen in values.items()
-    ]
-    return sorted(metrics, key=lambda metric: len(values[metric["name"]]) != 2 or not metric["binary"])
+        reasons = list[str]()
+        writing = [step for step in answers if self.recipe.makes_texts(step)]
+        with self.progress.task("report: attention", len(examples) * len(writing), "texts") as advance:
+            for step in writing:
+                texts = {id_: answer for id_, answer in answers[step].items() if isinstance(answer, Generation)}
+                inputs = self.recipe.steps[step].inputs
+                try:
+                    add_attention(self.load(step), step, inputs, examples, texts, looks, advance)
+                except (MmgenError, NotImplementedError, RuntimeError, LookupError) as error:
+                    reasons.append(f"No attention for '{step}': {error}")
+        return looks, " ".join(reasons)
+
+    def _card(
+        self,
+        example: Example,
+        answers: Mapping[str, Answer],
+        cards: Mapping[str, Card],
+        looks: Looks,
+        boxes: Sequence[Sequence[float]] | None,
+    ) -> dict[str, Any]:
+        """The template's data of one example. `boxes`: those of its first picture, on which boxes are drawn."""
+        common: dict[str, Any] = {
+            name: next((value for card in cards.values() if (value := getattr(card, name))), ())
+            for name in ("right_box", "answers", "choices", "texts", "objects")
+        }
+        outlines = [("", common["right_box"]), *((step, card.box) for step, card in cards.items())]
+        listed = [{bar.text for bar in card.bars} for card in cards.values() if card.bars]
+        known = example.targets or all({*common["answers"]} <= texts for texts in listed)
+        words = looks.pop("words")  # they are in the HTML
+        return {
+            "id": example.id,
+            "outlines": [(step, box) for step, box in outlines if box and boxes is not None],
+            "objects": [(n, boxes[i]) for n, i in enumerate(common["objects"], 1) if boxes and i < len(boxes)],
+            "read": [*self._texts(resolve(example), [*answers], looks, common["texts"])],
+            "choices": common["choices"],
+            "cards": cards,
+            "words": {step: words.get(step) or [answer.value] for step, answer in answers.items()},
+            "seen": looks["weights"].get("last", {}),  # an empty text has no attention
+            "people": [*Counter(example.targets).items()],
+            "right": () if known else common["answers"],
+        }
+
+    def _texts(
+        self, example: ResolvedExample, steps: Sequence[str], looks: Looks, pieces: Mapping[str, Sequence[Piece]]
+    ) -> Iterator[dict[str, Any]]:
+        """The texts among the inputs of these steps: as words if their attention is known, else as the `pieces` of
+        their fields."""
+        for name, config in self.recipe.inputs.items():
+            text = "\n".join(config.texts(example))
+            units = () if name in looks["boxes"] else looks["units"].get(name, ())
+            if (text or units) and any(name in self.recipe.steps[step].inputs for step in steps):
+                known = (pieces[field] for field in config.fields if field in pieces)
+                fitting = (parts for parts in known if "".join(part.text for part in parts) == text)
+                yield {"name": name, "units": units, "pieces": next(fitting, [Piece(text)])}
+
+    def _scores(self, steps: Sequence[str], places: Mapping[str, int]) -> dict[str, dict[str, dict[str, float]]]:
+        """Step -> metric -> card -> value. `places`: of the cards in the split."""
+        return {
+            step: {
+                name: {key: round(value, 1) for key, place in places.items() if (value := column[place]) is not None}
+                for name, column in score.read(self.folder.step(step)).per_example.items()
+                if name not in columns_with(self.recipe.judging(step), "of_all_texts")
+            }
+            for step in steps
+        }
 
 
-def kinds_of_results(recipe: Recipe, galleries: Sequence[Gallery]) -> str:
-    """What the steps give: texts, predictions, or both."""
-    writes = {recipe.makes_texts(step) for gallery in galleries for step in gallery.steps}
-    return " or ".join([*(["text"] if True in writes else []), *(["prediction"] if False in writes else [])])
+def add_attention(
+    model: Model,
+    step: str,
+    inputs: Sequence[str],
+    examples: Sequence[Example],
+    texts: Mapping[str, Generation],
+    looks: Mapping[str, Looks],
+    advance: Callable[..., None],
+) -> None:
+    """Add the attention of one step's model to `looks`, by example id."""
+    model.eval()
+    for first in range(0, len(examples), BATCH):
+        part = [resolve(example) for example in examples[first : first + BATCH]]
+        written = [texts[example.id].tokens[: model.generator.max_tokens] for example in part]
+        for example, attention in zip(part, word_attention(model, part, inputs, written, LAYERS), strict=True):
+            of_example = looks[example.id]
+            of_example["words"][step] = attention.words
+            for name, units in attention.units.items():
+                of_example["units"][name] = units.names
+                if units.boxes:
+                    of_example["pictures"][name] = units.pictures
+                    of_example["boxes"][name] = [[round(number, 3) for number in box] for box in units.boxes]
+            for layers, weights in attention.weights.items():
+                shares = (10_000 * weights).round().int().tolist()
+                of_example["weights"].setdefault(layers, {})[step] = shares
+        advance(len(part))

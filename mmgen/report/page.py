@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import plotting
+from ..cards import letter
 from ..data.datasets import ScoredOn
 from ..errors import RunError
 from ..evaluation import probes as probe
@@ -16,29 +17,17 @@ from ..progress import Progress
 from ..recipe import show
 from ..recipe.layers import Layered
 from ..recipe.tables import GENERATOR, Recipe
+from ..scoring.intervals import RESAMPLES
 from ..scoring.table import ScoreTable
 from ..storage.environment import CAN_CHANGE
 from ..storage.run_folder import RunFolder
 from . import curves
-from .galleries import (
-    Load,
-    columns_of_metrics,
-    kinds_of_results,
-    make_cards,
-    make_galleries,
-    metrics_of_examples,
-    scores_by_card,
-)
-from .page_table import page_table
+from .galleries import GalleryMaker, Load
 from .web_page import render
 
 SHOWN_EXAMPLES = 200  # test examples on a page
 AT_A_GLANCE = 3  # pictures at the top
 AT_ONCE = 20  # cards that are visible before a click on "Show more"
-ENVIRONMENT = {name: str for name in ("command", "written", "python", "platform", "device")} | {
-    "versions": dict,
-    "threads": int,
-}
 
 
 def try_page(
@@ -69,28 +58,19 @@ def write_page(
     progress: Progress,
     shown: int = SHOWN_EXAMPLES,
 ) -> Path:
-    """Write `report.html` and `curves/*.svg` to the run's folder. `shown`: maximum number of examples on the page.
+    """Write `report.html` to the run's folder. `shown`: maximum number of examples on the page.
     Raises RunError if no step with scores is finished."""
     if not tables:
-        advice = (
-            "continue with `mmgen run`"
-            if any(step.evaluate for step in recipe.steps.values())
-            else "every step has evaluate = false"
-        )
-        raise RunError(f"{folder.path}: no step with scores is finished yet; {advice}")
-    galleries = make_galleries(recipe, folder, datasets, tables, shown)
-    cards, data, notes = make_cards(recipe, datasets, galleries, load, progress)
-    steps = [step for step in recipe.steps if any(step in gallery.steps for gallery in galleries)]
-    of_all_texts = {gallery.number: columns_of_metrics(recipe, gallery, "of_all_texts") for gallery in galleries}
-    scores = {
-        gallery.number: scores_by_card(folder, datasets, gallery, of_all_texts[gallery.number]) for gallery in galleries
-    }
-    lower = {gallery.number: columns_of_metrics(recipe, gallery, "lower_is_better") for gallery in galleries}
-    table_contexts = [page_table(run_table) for run_table in tables]
-    with_pictures = [examples[0] for examples in cards if examples[0]["frame"]]
+        raise RunError(f"{folder.path}: no step with scores is finished yet; continue with `mmgen run`")
+    steps = [step for run_table in tables for step in run_table.of("step")]
+    galleries = GalleryMaker(recipe, folder, datasets, load, progress).galleries(steps, shown)
+    cards = [examples for gallery in galleries for examples in gallery["cards"]]
+    with_pictures = [examples[0] for examples in cards if examples[0]["shots"]]
+    kinds = dict.fromkeys("text" if recipe.makes_texts(step) else "prediction" for step in steps)
     context = {
         "recipe": recipe,
-        "tables": table_contexts,
+        "tables": tables,
+        "resamples": RESAMPLES,
         "glance": with_pictures[:: -(-len(with_pictures) // AT_A_GLANCE) or 1],
         "colours": {
             step: plotting.COLOURS.index(colour) for step, colour in plotting.colours(list(recipe.steps)).items()
@@ -99,28 +79,21 @@ def write_page(
         "plots": _draw_curves(recipe, folder),
         "per_token": all(recipe.steps[step].objectives == (GENERATOR,) for step in recipe.steps),
         "at_once": AT_ONCE,
+        "letter": letter,
         "galleries": galleries,
         "cards": cards,
-        "gallery_notes": notes,
-        "metrics": [
-            metric
-            for number, gallery_scores in scores.items()
-            for metric in metrics_of_examples(gallery_scores, number, lower[number])
-        ],
-        "results": kinds_of_results(recipe, galleries),
+        "results": " or ".join(kinds),
         "data": {
+            "lower": sorted(column for run_table in tables for column in run_table.lower),
             "inputs": {step: [name for name in recipe.inputs if name in recipe.steps[step].inputs] for step in steps},
-            "looks": data,
-            "scores": {
-                key: example_scores
-                for gallery_scores in scores.values()
-                for key, example_scores in gallery_scores.items()
-            },
+            "steps": [gallery["steps"] for gallery in galleries],
+            "looks": {key: looks for gallery in galleries for key, looks in gallery["looks"].items()},
+            "scores": {step: scores for gallery in galleries for step, scores in gallery["scores"].items()},
         },
         "times": {step: seconds for step, seconds in folder.times().items() if step in recipe.steps},
-        "environment": read_table(folder.path / "environment.json", **ENVIRONMENT),
+        "environment": read_table(folder.path / "environment.json"),
         "can_change": CAN_CHANGE,
-        "dataset": read_table(folder.path / "data.json", fingerprint=str),
+        "dataset": read_table(folder.path / "data.json"),
         "toml": re.sub(r" +# default$", "", show.toml(recipe.identity(), Layered()), flags=re.MULTILINE) + "\n",
     }
     path = folder.path / "report.html"
@@ -129,39 +102,24 @@ def write_page(
 
 
 def _draw_curves(recipe: Recipe, folder: RunFolder) -> dict[str, str]:
-    """Kind -> plot for the page; each is also saved as a file."""
+    """Kind -> plot."""
     from markupsafe import Markup
 
     step_curves = {step: curves.read(folder.step(step) / "log.jsonl") for step in recipe.steps}
-    plots: dict[str, str] = {}
-    for kind in ("learning", "validation"):
-        if any(getattr(curve, kind) for curve in step_curves.values()):
-            write_text(folder.path / "curves" / f"{kind}.svg", curves.draw(step_curves, kind, alone=True))
-            drawing = plotting.inline(
-                curves.draw(step_curves, kind, alone=False), list(step_curves), f"{kind} loss of every step by epoch"
-            )
-            plots[kind] = Markup(drawing)
-    return plots
+    return {
+        kind: Markup(plotting.inline(curves.draw(step_curves, kind), [*recipe.steps], f"{kind} loss by epoch"))
+        for kind in ("learning", "validation")
+        if any(getattr(curve, kind) for curve in step_curves.values())
+    }
 
 
 def _probe_results(folder: Path) -> list[dict[str, Any]]:
     """The results of probes: plots as data URIs, tables as texts, notes."""
     results = []
     for name, findings in probe.read(folder).items():
-        plots = {title: folder / name / Path(file).name for title, file in findings.plots.items()}
-        results.append(
-            {
-                "name": name,
-                "plots": [
-                    {"title": title, "address": plotting.embedded(drawing), "size": plotting.size(drawing)}
-                    for title, path in plots.items()
-                    if path.is_file() and (drawing := path.read_text(encoding="utf-8"))
-                ],
-                "tables": {
-                    title: [[probe.cell(value) for value in row] for row in rows]
-                    for title, rows in findings.tables.items()
-                },
-                "notes": findings.notes,
-            }
-        )
+        files = {title: folder / name / Path(file).name for title, file in findings.plots.items()}
+        drawings = {title: file.read_text(encoding="utf-8") for title, file in files.items() if file.is_file()}
+        plots = [(title, plotting.embedded(svg), *plotting.size(svg)) for title, svg in drawings.items()]
+        tables = {title: [[*map(probe.cell, row)] for row in rows] for title, rows in findings.tables.items()}
+        results.append({"name": name, "plots": plots, "tables": tables, "notes": findings.notes})
     return results

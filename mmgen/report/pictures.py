@@ -1,10 +1,11 @@
-"""Pictures on the page: finds those of examples in their data set, and makes thumbnails, JPEGs inside the page."""
+"""Pictures on the page and in notebooks: finds those of examples, and makes thumbnails, JPEGs inside the HTML."""
 
 from __future__ import annotations
 
 import base64
 import io
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 
 from ..data.datasets import pictures_of
 from ..errors import MmgenError
@@ -16,41 +17,38 @@ SIDE, QUALITY = 320, 72  # longer side in pixels, small enough for hundreds of p
 
 Shot = tuple[str, int, int]  # data URI, width, height
 
-
 PicturesById = Mapping[str, Sequence[Picture]]  # example id -> its pictures
 
 
 def find(dataset: Dataset, examples: Sequence[Example]) -> tuple[PicturesById, str]:
-    """The pictures of the examples whose pictures are all available; and a note if the data set has none, else ""."""
+    """The pictures of the first input that names pictures, of the examples whose pictures are all available; and a note
+    if the data set has none, else ""."""
     try:
         pictures = pictures_of(dataset, examples)
     except MmgenError as error:
         return {}, f"No pictures: {error}"
-    return {example.id: group for example in examples if (group := _pictures_of(example, pictures))}, ""
+    results: dict[str, list[Picture]] = {}
+    for example in examples:
+        for field in [*example.inputs][::-1]:
+            keys = [key for key in example.shown(field) if isinstance(key, str)]
+            if keys and all(key in pictures for key in keys):
+                results[example.id] = [pictures[key] for key in keys]
+    return results, ""
 
 
 def thumbnails(
     example_pictures: PicturesById, advance: Callable[..., None], side: int = SIDE
-) -> tuple[dict[str, tuple[Shot, ...]], str]:
+) -> tuple[dict[str, list[Shot]], str]:
     """Example id -> its thumbnails, for examples whose pictures are all readable; and a note on the others, or ""."""
-    shots: dict[str, tuple[Shot, ...]] = {}
+    shots: dict[str, list[Shot]] = {}
     errors = []
     for example_id, group in example_pictures.items():
         try:
-            shots[example_id] = tuple(thumbnail(picture, side) for picture in group)
+            shots[example_id] = [thumbnail(picture, side) for picture in group]
         except (MmgenError, OSError, ValueError) as error:
             errors.append(f"{', '.join(picture.key for picture in group)} ({error})")
         advance()
     return shots, f"Unreadable pictures: {', '.join(errors[:5])}" if errors else ""
-
-
-def _pictures_of(example: Example, pictures: Mapping[str, Picture]) -> list[Picture]:
-    """The pictures of the first input that names pictures, if all of them are available."""
-    for field in example.inputs:
-        keys = [key for key in example.shown(field) if isinstance(key, str)]
-        if keys and all(key in pictures for key in keys):
-            return [pictures[key] for key in keys]
-    return []
 
 
 def thumbnail(picture: Picture, side: int = SIDE) -> Shot:
@@ -60,3 +58,12 @@ def thumbnail(picture: Picture, side: int = SIDE) -> Shot:
     out = io.BytesIO()
     image.save(out, "JPEG", quality=QUALITY, optimize=True)
     return f"data:image/jpeg;base64,{base64.b64encode(out.getvalue()).decode()}", image.width, image.height
+
+
+def picture_tags(pictures: Sequence[Picture], side: int = 200) -> str:
+    """Pictures as HTML for a notebook, side by side. A picture that cannot be read is left out."""
+    shots, _ = thumbnails({str(place): [picture] for place, picture in enumerate(pictures)}, lambda: None, side)
+    return "".join(
+        f'<img src="{uri}" width="{width}" height="{height}" alt="{escape(pictures[int(place)].key)}">'
+        for place, ((uri, width, height),) in shots.items()
+    )

@@ -1,19 +1,22 @@
-"""Renderers of a run's steps: chooses a renderer for each step, and falls back to JSON if none fits or one fails."""
+"""Renderers of a run's steps: one for each step, or JSON if none fits or one fails; samples for the terminal."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TypeVar, cast
 
 from ..cards import Card, as_json
-from ..configs import RendererConfig
+from ..configs import EmbedderConfig, RendererConfig
+from ..data.seeds import resolve
 from ..errors import PluginError, blame
-from ..examples import Generation, Prediction, ResolvedExample
-from ..parts import Renderer
+from ..examples import Example, Generation, Prediction, ResolvedExample
+from ..progress import padded
 from ..recipe.tables import GENERATOR, Recipe
-from ..registry import OURS, Part, Registry, installed
+from ..registry import Part, Registry, installed
 
 Answer = Generation | Prediction
+Shown = TypeVar("Shown", Card, str)
 
 
 @dataclass
@@ -26,46 +29,30 @@ class StepRenderer:
 
     config: type[RendererConfig] | None = None
     notes: list[str] = field(default_factory=list)
-    _built: Renderer | None = None
 
     def card(self, example: ResolvedExample, answer: Answer) -> Card:
         """The renderer's card, or a plain card: a prediction as JSON; empty for a text, which the page shows itself."""
-        try:
-            if renderer := self._renderer():
-                card = renderer.card(example, answer)
-                if not isinstance(card, Card):
-                    raise ValueError(f"returned {card!r:.60}; expected a mmgen.cards.Card")
-                return card
-        except Exception as error:  # of any kind: renderers may come from third parties
-            self._note_failure(error, "card", example)
-        return Card(line=as_json(answer.value), confidence=answer.score) if isinstance(answer, Prediction) else Card()
+        plain = Card(line=as_json(answer.value), confidence=answer.score) if isinstance(answer, Prediction) else Card()
+        return self._rendered("card", example, answer, plain)
 
     def line(self, example: ResolvedExample, answer: Answer) -> str:
         """The renderer's line, or a plain line: the text, or a prediction as JSON."""
+        return self._rendered(
+            "line", example, answer, as_json(answer.value) if isinstance(answer, Prediction) else answer.text
+        )
+
+    def _rendered(self, method: str, example: ResolvedExample, answer: Answer, plain: Shown) -> Shown:
         try:
-            if renderer := self._renderer():
-                line = renderer.line(example, answer)
-                if not isinstance(line, str):
-                    raise ValueError(f"returned {line!r:.60}; expected a string")
-                return line
-        except Exception as error:
-            self._note_failure(error, "line", example)
-        return as_json(answer.value) if isinstance(answer, Prediction) else answer.text
-
-    def _renderer(self) -> Renderer | None:
-        if self._built is None and self.config is not None:
-            self._built = self.config.model_validate({}).build()
-        return self._built
-
-    def _note_failure(self, error: Exception, method: str, example: ResolvedExample) -> None:
-        if not self.notes:
-            text = " ".join(str(error).split())
-            reason = text if isinstance(error, ValueError) and text else f"{type(error).__name__}: {text}"
-            name = self.config.model_fields["type"].default if self.config else ""
-            self.notes.append(
-                f"renderer '{name}': {method} of '{example.id}': {blame(error) or reason}; answers that the renderer "
-                "cannot show are shown as JSON"
-            )
+            shown = getattr(self.config.model_validate({}).build(), method)(example, answer) if self.config else plain
+            if not isinstance(shown, type(plain)):
+                raise TypeError(f"returned {shown!r:.60}; expected {type(plain).__name__}")
+            return shown
+        except Exception as error:  # of any kind: renderers may come from third parties
+            reason = f"{method} of '{example.id}': {blame(error) or repr(error)}; its answers are shown as JSON"
+            self.notes[:] = self.notes or [
+                f"renderer {self.config and self.config.model_fields['type'].default!r}: {reason}"
+            ]
+            return plain
 
 
 def step_renderer(recipe: Recipe, step: str, registry: Registry | None = None) -> StepRenderer:
@@ -73,15 +60,33 @@ def step_renderer(recipe: Recipe, step: str, registry: Registry | None = None) -
     objective, kind = recipe.predicts(step) or (GENERATOR, "text")
     labels = () if objective == GENERATOR else recipe.objectives[objective].required_labels
     data = (recipe.scored_data(step) or recipe.data).type
-    ranks: dict[Part, tuple[bool, int]] = {}
+    parts: dict[tuple[bool, int], list[Part]] = {}
     for part in (registry or installed()).of_kind("renderer"):
         config = cast(type[RendererConfig], part.config)
         if kind in config.renders and {*config.required_labels} <= {*labels} and data in (config.datasets or [data]):
-            ranks[part] = (bool(config.datasets), len(config.required_labels))
-    best = [part for part, rank in ranks.items() if rank == max(ranks.values())]
+            parts.setdefault((bool(config.datasets), len(config.required_labels)), []).append(part)
+    best = parts[max(parts)] if parts else []
     if len(best) > 1:
         names = " and ".join(f"'{part.name}' ({part.source})" for part in best)
-        rivals = [f"'{part.name}'" for part in best if part.source.distribution != OURS]
-        advice = f"{rivals[0]} must name its data sets (datasets)" if len(rivals) == 1 else "uninstall one of them"
-        raise PluginError(f"step '{step}': two renderers fit kind '{kind}' of data '{data}': {names}; {advice}")
+        raise PluginError(f"step '{step}': two renderers fit: {names}; one must name its data sets (datasets)")
     return StepRenderer(cast(type[RendererConfig], best[0].config) if best else None)
+
+
+def samples(
+    answers: Sequence[Answer],
+    examples: Sequence[Example],
+    renderer: StepRenderer,
+    inputs: Iterable[EmbedderConfig],
+    count: int = 4,
+) -> str:
+    """Some of a step's answers, one per example: predictions next to the texts that `inputs` read, texts next to the
+    first of these or a reference text."""
+    lines = []
+    for index in range(0, len(examples), max(1, len(examples) // count)):
+        example, answer = resolve(examples[index]), answers[index]
+        line = renderer.line(example, answer)
+        texts = list(dict.fromkeys(text for config in inputs for text in config.texts(example)))
+        if isinstance(answer, Generation):
+            texts = texts[:1] or [f"(people: {text})" for text in example.targets[:1]]
+        lines.append(f"    {padded(line, 42)} <- {example.id}: {' | '.join(texts)}")
+    return "\n".join([*lines[:count], *renderer.notes])

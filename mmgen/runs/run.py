@@ -202,7 +202,7 @@ def report_on(path: Path, progress: Progress, shown: int = report.SHOWN_EXAMPLES
     folder = next(iter(RunFolder.found_in(path)), RunFolder(path))
     recipe = folder.recipe(installed())
     datasets = scored_examples.ScoredExamples(recipe, folder.path)
-    tables = [report.average_seeds(table, folder) or table for table in report.gather_tables(recipe, folder, datasets)]
+    tables = [average or table for table, average in report.tables_with_seeds(recipe, folder, datasets)]
     return report.write_page(
         recipe, folder, datasets, tables, lambda step: load_model(folder.path, step).model, progress, shown
     )

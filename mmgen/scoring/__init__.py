@@ -1,16 +1,6 @@
-"""Scores for any file of predictions: references from files, intervals, two systems compared, the best of several."""
+"""Scores for any file of predictions: references from files, intervals, two systems compared."""
 
-from .compare import Comparison, System, compare, metrics
-from .files import Predictions, References, pair, read_predictions, read_references
+from .compare import compare, metrics
+from .files import pair, read_predictions, read_references
 
-__all__ = [
-    "Comparison",
-    "Predictions",
-    "References",
-    "System",
-    "compare",
-    "metrics",
-    "pair",
-    "read_predictions",
-    "read_references",
-]
+__all__ = ["compare", "metrics", "pair", "read_predictions", "read_references"]

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Literal
 
-from ..progress import html_table, table
+from ..errors import MmgenError, did_you_mean
+from ..files import write_text
+from ..progress import table
 from .intervals import Interval
 
 Kind = Literal["step", "reference", "published", "difference"]
@@ -35,6 +39,10 @@ class Cell:
         value = f"{self.value:{'+' * signed}z.{digits}f}"
         return value if self.deviation is None else f"{value} ± {self.deviation:.{digits}f}"
 
+    def span(self, digits: int = 2, between: str = ", ") -> str:
+        """The interval; "" if there is none."""
+        return between.join(f"{value:z.{digits}f}" for value in self.interval or ())
+
 
 @dataclass(frozen=True)
 class Row:
@@ -52,6 +60,7 @@ class ScoreTable:
     columns  the scores, in order
     heads    the names of the leading columns, which hold words
     lower    the columns whose lowest value is the best
+    upright  whether it is shown with a line for each score (`by_score`)
     """
 
     columns: tuple[str, ...]
@@ -60,17 +69,10 @@ class ScoreTable:
     title: str = ""
     lower: frozenset[str] = frozenset()
     heads: tuple[str, ...] = ("step",)
+    upright: bool = False
 
     def __repr__(self) -> str:
-        labels = ", ".join(" ".join(row.labels) for row in self.rows)
-        return f"<ScoreTable{f' of {self.title}' * bool(self.title)}: {labels}; {', '.join(self.columns)}>"
-
-    def __str__(self) -> str:
         return self.markdown()
-
-    def _repr_html_(self) -> str:
-        """The table for a notebook."""
-        return html_table(self.texts(), self.notes, self.title)
 
     def of(self, kind: Kind) -> dict[str, Mapping[str, Cell]]:
         """The rows of a kind, by their first label."""
@@ -80,8 +82,11 @@ class ScoreTable:
         """The header and a line for every row. A difference is followed by its interval."""
         lines = [[*self.heads, *self.columns]]
         for row in self.rows:
-            labels = (f"{row.labels[0]} (published)" if row.kind == "published" else row.labels[0], *row.labels[1:])
-            lines.append([*labels, *(_text(row, column, digits) for column in self.columns)])
+            signed, cells = row.kind == "difference", [row.cells.get(column) for column in self.columns]
+            spans = [f" [{cell.span(digits)}]" if signed and cell and cell.interval else "" for cell in cells]
+            name = f"{row.labels[0]}{' (published)' * (row.kind == 'published')}"
+            shown = [cell.text(digits, signed) + span if cell else "-" for cell, span in zip(cells, spans, strict=True)]
+            lines.append([name, *row.labels[1:], *shown])
         return lines
 
     def by_score(self, digits: int = 2) -> list[list[str]]:
@@ -89,16 +94,15 @@ class ScoreTable:
         intervals or p has a column for them."""
         columns = [[self.heads[0], *self.columns]]
         for row in self.rows:
-            cells = [row.cells.get(column) for column in self.columns]
-            signed = row.kind == "difference"
-            columns.append(
-                [" ".join(row.labels), *("-" if cell is None else cell.text(digits, signed) for cell in cells)]
-            )
-            if any(cell and cell.interval for cell in cells):
-                spans = [cell.interval if cell else None for cell in cells]
-                columns.append(["95 %", *("-" if span is None else _span(span, digits, " to ") for span in spans)])
-            if any(cell and cell.p is not None for cell in cells):
-                columns.append(["p", *("-" if cell is None or cell.p is None else f"{cell.p:.3f}" for cell in cells)])
+            forms: dict[str, Callable[[Cell], str]] = {
+                " ".join(row.labels): partial(Cell.text, digits=digits, signed=row.kind == "difference"),
+                "95 %": partial(Cell.span, digits=digits, between=" to "),
+                "p": lambda cell: "" if cell.p is None else f"{cell.p:.3f}",
+            }
+            for place, (head, form) in enumerate(forms.items()):
+                texts = [form(row.cells[column]) if column in row.cells else "" for column in self.columns]
+                if any(texts) or not place:
+                    columns.append([head, *(text or "-" for text in texts)])
         return [list(line) for line in zip(*columns, strict=True)]
 
     def best(self) -> dict[str, str]:
@@ -110,50 +114,69 @@ class ScoreTable:
                 best[column] = (min if column in self.lower else max)(known, key=lambda cell: cell.value).text()
         return best
 
-    def markdown(self) -> str:
+    def with_intervals(self) -> set[str]:
+        """The columns with an interval in the row of a step."""
+        return {column for cells in self.of("step").values() for column, cell in cells.items() if cell.interval}
+
+    def markdown(self, digits: int = 2) -> str:
         """Markdown that is also readable in a terminal: title, rows, then notes on the method."""
-        title = [f"{self.title}:", ""] if self.title else []
-        return "\n".join(
-            [*title, table(self.texts(), texts=len(self.heads)), *([""] if self.notes else []), *self.notes]
-        )
+        shown = table(self.by_score(digits)) if self.upright else table(self.texts(digits), len(self.heads))
+        return "\n\n".join(filter(None, (f"{self.title}:" * bool(self.title), shown, "\n".join(self.notes))))
 
     def latex(self, digits: int = 2) -> str:
         """A tabular of the package booktabs, with minus signs; the notes are comments."""
         head, *body = [[cell.translate(LATEX) for cell in line] for line in self.texts(digits)]
         words = len(self.heads)
-        lines = [" & ".join([*line[:words], *map(_latex_number, line[words:])]) + r" \\" for line in body]
+        for line in body:  # a lone hyphen says that there is no number
+            line[words:] = [cell if cell == "-" else cell.replace("-", "$-$") for cell in line[words:]]
+        first, *lines = (" & ".join(line) + r" \\" for line in (head, *body))
         columns = "l" * words + "r" * len(self.columns)
-        tabular = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", " & ".join(head) + r" \\", r"\midrule", *lines]
-        return "\n".join([*tabular, r"\bottomrule", r"\end{tabular}", *(f"% {note}" for note in self.notes)])
-
-    def csv(self) -> str:
-        """A line for each score, not rounded; unknown scores are left out."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow((*self.heads, "kind", "score", "value", "deviation", "low", "high", "p"))
-        for row in self.rows:
-            for column in self.columns:
-                if cell := row.cells.get(column):
-                    numbers = (cell.value, cell.deviation, *(cell.interval or (None, None)), cell.p)
-                    shown = ("" if number is None else number for number in numbers)
-                    writer.writerow((*row.labels, row.kind, column, *shown))
-        return text.getvalue()
+        tabular = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", first, r"\midrule", *lines, r"\bottomrule"]
+        notes = (f"% {line}" for note in self.notes for line in note.splitlines())
+        return "\n".join([*tabular, r"\end{tabular}", *notes])
 
 
-def _text(row: Row, column: str, digits: int) -> str:
-    cell = row.cells.get(column)
-    if cell is None:
-        return "-"
-    if row.kind != "difference":
-        return cell.text(digits)
-    span = f" [{_span(cell.interval, digits, ', ')}]" if cell.interval else ""
-    return cell.text(digits, signed=True) + span
+def as_csv(tables: Sequence[ScoreTable]) -> str:
+    """A line for each score, not rounded; unknown scores are left out."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow((*tables[0].heads, "kind", "score", "value", "deviation", "low", "high", "p"))
+    for shown in tables:
+        for row in shown.rows:
+            for column in filter(row.cells.__contains__, shown.columns):
+                cell = row.cells[column]
+                numbers = (cell.value, cell.deviation, *(cell.interval or (None, None)), cell.p)
+                writer.writerow((*row.labels, row.kind, column, *numbers))  # None is an empty field
+    return text.getvalue()
 
 
-def _span(interval: Interval, digits: int, between: str) -> str:
-    return between.join(f"{value:z.{digits}f}" for value in interval)
+def as_markdown(tables: Sequence[ScoreTable], digits: int = 2) -> str:
+    """The tables below one another."""
+    return "\n\n".join(shown.markdown(digits) for shown in tables)
 
 
-def _latex_number(cell: str) -> str:
-    """A number of a table with minus signs in place of hyphens; a lone hyphen says that there is none."""
-    return cell if cell == "-" else cell.replace("-", "$-$")
+WRITERS: Mapping[str, Callable[[Sequence[ScoreTable], int], str]] = {
+    ".csv": lambda tables, _: as_csv(tables),
+    ".tex": lambda tables, digits: (
+        "\n\n".join([r"% needs \usepackage{booktabs}", *(shown.latex(digits) for shown in tables)]) + "\n"
+    ),
+    ".md": lambda tables, digits: as_markdown(tables, digits) + "\n",
+}
+
+
+def write(tables: Sequence[ScoreTable], path: Path, digits: int = 2) -> None:
+    """Write tables in the format that the name's ending says. Raises MmgenError."""
+    if path.suffix not in WRITERS:
+        raise MmgenError(f"--out {path}: the name must end in {', '.join(WRITERS)}")
+    write_text(path, WRITERS[path.suffix](tables, digits))
+
+
+def chosen(tables: Sequence[ScoreTable], columns: Sequence[str]) -> list[ScoreTable]:
+    """The tables with some scores, in this order. Raises MmgenError for an unknown score."""
+    known = dict.fromkeys(column for shown in tables for column in shown.columns)
+    for column in columns:
+        if column not in known:
+            hint = did_you_mean(column, known)
+            raise MmgenError(f"no score is called '{column}'{hint}; scores: {', '.join(known)}")
+    kept = [replace(shown, columns=tuple(filter(shown.columns.__contains__, columns))) for shown in tables]
+    return [shown for shown in kept if shown.columns or shown.notes]

@@ -4,7 +4,7 @@ runs/<name>/<profile>/seed-<n>/
     recipe.json  environment.json  data.json  inputs.json  labels.json  backbone/
     examples.jsonl  examples/  references.json
     steps/<step>/{weights.safetensors, generations.jsonl, scores.json, log.jsonl}
-    times.json  table.md  report.html  curves/  probes/<probe>/
+    times.json  table.md  report.html  probes/<probe>/
 
 An export is such a folder with one step, without data: recipe.json, inputs.json, labels.json, backbone/, the step's
 weights, extractor/<input>/ and README.md.

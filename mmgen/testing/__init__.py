@@ -16,7 +16,6 @@ cannot override any.
 """
 
 from .backbone import BackboneSuite
-from .bag import Bag
 from .callback import CallbackSuite
 from .command import CommandSuite
 from .dataset import DatasetSuite
@@ -28,14 +27,13 @@ from .metric import MetricSuite
 from .objective import ObjectiveSuite
 from .probe import ProbeSuite
 from .renderer import RendererSuite
-from .suite import Suite, failures
+from .suite import Suite
 from .tiny import Tiny, TinyBackbone
 from .toy import TEXTS, Toy, ToyDataset, Words
 
 __all__ = [
     "TEXTS",
     "BackboneSuite",
-    "Bag",
     "CallbackSuite",
     "CommandSuite",
     "DatasetSuite",
@@ -53,5 +51,4 @@ __all__ = [
     "Toy",
     "ToyDataset",
     "Words",
-    "failures",
 ]

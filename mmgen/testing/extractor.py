@@ -3,8 +3,7 @@ is in `mmgen.parts.Extractor` and `mmgen.parts.Record`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,7 +14,7 @@ from ..configs import ExtractorConfig
 from ..errors import DataError
 from ..features.writer import checked
 from ..parts import Extractor, FailedImage, Picture, Record
-from .suite import Suite, assert_json, explained, skip
+from .suite import Suite, assert_json, assert_type, explained, skip
 from .toy import Toy
 
 
@@ -29,100 +28,67 @@ class ExtractorSuite(Suite[ExtractorConfig]):
 
     def path(self) -> Path:
         """The file of an extractor that reads a file."""
-        raise NotImplementedError(f"{type(self).__name__} must define path(), which returns the file to read")
+        raise NotImplementedError("define path(), which returns the file to read")
 
     def extractor(self) -> Extractor:
-        return self.seeded(self.config().build)
+        return self.seeded(self.buildable().build)
 
-    def records(
-        self, source: Sequence[Picture] | Path, skip: frozenset[str] = frozenset()
-    ) -> dict[str, Record | FailedImage]:
-        records = list(self.extractor().records(source if isinstance(source, Path) else iter(source), skip))
+    def records(self, source: Any, skip: Iterable[str] = (), extractor: Extractor | None = None) -> dict[str, Any]:
+        """Records by key. `source`: pictures or a path."""
+        records = [*(extractor or self.extractor()).records(source, frozenset(skip))]
         by_key = {record.key: record for record in records}
         assert len(by_key) == len(records), "an image has more than one record"
         return by_key
 
-    def test_one_record_per_image(self) -> None:
-        records = self.records(self._pictures_or_path())
-        assert len(records) > 2, f"only {sorted(records)} have records; give at least three images"
-        if self._reads_pictures():
-            keys = {picture.key for picture in self.pictures()}
-            assert records.keys() == keys, f"{len(keys)} images have records only for {sorted(records)}"
-        width: int | None = None
+    def test_records(self) -> None:
+        """One of each image, as a feature store can keep it."""
+        reads_file = self.config().source != "pictures"
+        source = self.path() if reads_file else self.pictures()
+        records = self.records(source)
+        complete = len(records) > 2 and (reads_file or records.keys() == {picture.key for picture in self.pictures()})
+        assert complete, f"only {', '.join(records)} have records; give at least three images"
+        first = next(iter(records.values()))
         for key, record in records.items():
-            assert isinstance(record, Record), f"a readable picture gives a failure: {record}"
-            floats = isinstance(record.features, np.ndarray) and record.features.dtype.kind == "f"
-            assert floats, f"features of '{key}' are not a float array (R, D)"
-            assert len(record.features) > 0, f"features of '{key}' are empty"
-            width = self.check_regions(record, width)
+            assert_type(record, Record, "a readable picture")
+            stored = checked(record, "float32", like=first)
+            assert len(stored.features), f"features of '{key}' are empty"
+            if (boxes := stored.boxes) is not None:
+                relative = np.allclose(boxes, record.boxes, atol=1e-4) and (boxes[:, :2] < boxes[:, 2:]).all()
+                assert relative, (
+                    f"boxes of '{key}' are not (x0, y0, x1, y1) relative to the image's size, or have no area"
+                )
+        rest = self.records(source, [first.key])
+        assert rest.keys() == records.keys() - {first.key}, "an image named in `skip` is extracted again"
 
-    def check_regions(self, record: Record, width: int | None = None) -> int:
-        """Checks a record as a feature store does. Returns the width of its features, which must equal `width`. Raises
-        DataError if a store could not keep the record."""
-        stored = checked(record, "float32")
-        assert width in (None, stored.features.shape[1]), f"features of '{record.key}' are not as wide as others"
-        if record.boxes is not None and stored.boxes is not None:
-            inside = np.allclose(record.boxes, stored.boxes, atol=1e-4)
-            assert inside, f"boxes of '{record.key}' are not (x0, y0, x1, y1) relative to the image's size"
-        if stored.boxes is not None:
-            extended = (stored.boxes[:, :2] < stored.boxes[:, 2:]).all()
-            assert extended, f"a box of '{record.key}' has no area"
-        return int(stored.features.shape[1])
-
-    def test_existing_keys_are_skipped(self) -> None:
-        source = self._pictures_or_path()
-        keys = list(self.records(source))
-        rest = self.records(source, frozenset(keys[:1]))
-        assert sorted(rest) == sorted(keys[1:]), "an image named in `skip` is extracted again"
-
-    def test_a_broken_picture_is_reported(self) -> None:
-        if not self._reads_pictures():
+    def test_pictures(self) -> None:
+        """One that is broken stops nothing, and a picture has the same features alone and in a batch."""
+        if self.config().source != "pictures":
             skip("reads a file")
         pictures = self.pictures()
-        broken = Picture("broken", partial(_raise_unreadable, "broken.jpg"))
         with explained("a picture that cannot be opened stops the extraction; yield FailedImage(key, reason)"):
-            records = self.records([pictures[0], broken, *pictures[1:]])
-        failed = isinstance(records.get("broken"), FailedImage)
-        assert failed, "a picture that cannot be opened must return a FailedImage(key, reason)"
-        assert len(records) == len(pictures) + 1, "a picture that cannot be opened makes others disappear"
-
-    def test_batches_equal_single_pictures(self) -> None:
-        if not self._reads_pictures():
-            skip("reads a file")
-        pictures = self.pictures()
-        records = [self.records(some)[pictures[0].key] for some in (pictures, pictures[:1])]
-        assert all(isinstance(record, Record) for record in records), f"a readable picture gives a failure: {records}"
-        first, second = (record.features for record in records if isinstance(record, Record))
-        same = first.shape == second.shape and np.allclose(first, second, atol=1e-3)
+            records = self.records([pictures[0], Picture("broken", _raise_unreadable), *pictures[1:]])
+        failed = isinstance(records.get("broken"), FailedImage) and len(records) == len(pictures) + 1
+        assert failed, "a picture that cannot be opened must return a FailedImage(key, reason), and others a Record"
+        alone = self.records(pictures[:1])[pictures[0].key].features
+        same = np.allclose(records[pictures[0].key].features, alone, atol=1e-3)
         assert same, "the features of an image depend on the other images of the batch"
 
-    def test_fingerprint(self) -> None:
-        fingerprint = dict(self.extractor().fingerprint)
-        assert_json(fingerprint, "the fingerprint")
-        same = fingerprint and fingerprint == dict(self.extractor().fingerprint)
-        assert same, "the fingerprint is empty or differs at the second call"
-
-    def test_saved_network_gives_the_same_features(self) -> None:
+    def test_fingerprint_and_saved_network(self) -> None:
         extractor = self.extractor()
+        fingerprint = extractor.fingerprint
+        assert_json(dict(fingerprint), "the fingerprint")
+        same = fingerprint and fingerprint == self.extractor().fingerprint
+        assert same, "the fingerprint is empty or differs at the second call"
         if type(extractor).save is Extractor.save:
             skip("has no save(); exports of models leave this extractor out")
-        pictures = self.pictures()
         with TemporaryDirectory() as name:
             extractor.save(Path(name))
             loaded = self.config().load(Path(name))
-        same = dict(loaded.fingerprint) == dict(extractor.fingerprint)
-        assert same, "the fingerprint of the loaded extractor differs from that of the saved extractor"
-        for before, after in zip(extractor.records(pictures), loaded.records(pictures), strict=True):
-            assert isinstance(before, Record) and isinstance(after, Record), "a readable picture gives a failure"
-            equal = np.array_equal(before.features, after.features)
-            assert equal, f"the loaded extractor gives other features for '{before.key}'"
-
-    def _reads_pictures(self) -> bool:
-        return self.config().source == "pictures"
-
-    def _pictures_or_path(self) -> Sequence[Picture] | Path:
-        return self.pictures() if self._reads_pictures() else self.path()
+        assert fingerprint == loaded.fingerprint, "the fingerprint of the loaded extractor differs"
+        before, after = (self.records(self.pictures(), extractor=some) for some in (extractor, loaded))
+        same = all(np.array_equal(record.features, after[key].features) for key, record in before.items())
+        assert same, "the loaded extractor gives other features"
 
 
-def _raise_unreadable(name: str) -> Any:
-    raise DataError(f"{name}: not a readable image")
+def _raise_unreadable() -> Any:
+    raise DataError("broken.jpg: not a readable image")

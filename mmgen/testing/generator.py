@@ -1,171 +1,228 @@
-"""The conformance suite of generators: attributes, layout of targets, and training. The contract is
-in `mmgen.objectives.Generator`, `mmgen.objectives.TextTargets` and `mmgen.tensors.Tail`."""
+"""The conformance suite of generators: layout of targets, training, texts, and decoding options, which are obeyed or
+refused. The contract is in `mmgen.objectives.Generator`, `mmgen.objectives.TextTargets`, `mmgen.tensors.Tail` and
+`mmgen.configs.GeneratorConfig`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..configs import EmbedderConfig
-from ..examples import Example
+from ..configs import EmbedderConfig, GeneratorConfig
+from ..decoding import Decoding, DecodingConfig
+from ..errors import UnavailableError
+from ..evaluation.answers import generate
+from ..examples import Example, Generation
 from ..model import compose
-from ..objectives import Generator
-from ..tensors import Loss, Tail, Targets
-from .bag import Bag
-from .mixing import backbones
-from .suite import assert_close, skip
-from .toy import TEXTS
-from .writing import WritingSuite
+from ..tensors import Slots, Tail, Targets
+from .objective import LearningSuite
+from .suite import assert_described, assert_type, skip
+from .tiny import Tiny
+from .toy import TEXTS, Toy, Words
+
+Texts = list[list[Generation]]
+
+Tokens = tuple[int, ...]
+Right = Callable[[list[Tokens], Tokens], bool]
+
+WAYS: tuple[tuple[dict[str, Any], Right], ...] = (  # options of left to right, what texts must be beside the greedy one
+    ({}, lambda texts, greedy: texts == [greedy]),
+    ({"num_beams": 4, "num_return_sequences": 4}, lambda texts, greedy: len({*texts}) == 4),
+    ({"no_repeat_ngram_size": 1}, lambda texts, greedy: len({*texts[0]}) == len(texts[0])),
+    ({"do_sample": True, "temperature": 3.0, "num_return_sequences": 20}, lambda texts, greedy: len({*texts}) > 1),
+    ({"do_sample": True, "temperature": 3.0, "num_beams": 4}, lambda texts, greedy: bool(texts)),
+    *(
+        ({"do_sample": True, name: value}, lambda texts, greedy: texts == [greedy])
+        for name, value in {"top_k": 1, "top_p": 1e-4, "min_p": 1.0, "temperature": 1e-4}.items()
+    ),
+)
 
 
-class GeneratorSuite(WritingSuite):
+class GeneratorSuite(LearningSuite[GeneratorConfig]):
     """What training and writing rely on. `config()` returns a `GeneratorConfig`. The suite tests it on the tiny
     backbone with the toy data set's captions as input."""
 
-    def train(self, example: Example, caption: EmbedderConfig | None = None) -> tuple[Any, float, float]:
-        """A model after sixty updates on one pair, and its loss in the first and in the last of them."""
-        model = self.model(caption)
-        return model, *self.sixty_updates(model, [example], fresh=True)
+    name = "generator"
 
-    def summed(self, model: Any, example: Example) -> Tensor:
-        """() the sum of all losses of one example."""
-        return torch.stack([*model(self.batch(model, [example])).sums.values()]).sum()
+    def examples(self) -> Sequence[Example]:
+        """Five examples whose captions and targets have different lengths."""
+        toys = Toy().build().split("train")[::3][:5]
+        return [
+            Example(toy.id, {"caption": toy.inputs["caption"][number % 2]}, toy.targets[: 1 + number % 2])
+            for number, toy in enumerate(toys)
+        ]
 
-    def test_attributes(self) -> None:
-        generator: Generator = self.model().generator
-        limit, needs, as_laid_out = generator.max_tokens, generator.needs, generator.reads_as_laid_out
-        kind = generator.score_kind
-        assert kind in ("log-probability", "confidence"), (
-            f'score_kind is {kind!r}; score_kind must be "log-probability" or "confidence"'
-        )
-        long_enough = isinstance(limit, int) and limit >= 2
-        assert long_enough, "max_tokens must be an integer of 2 or more (a token and the end)"
-        assert needs in ("any", "causal"), f'needs is {needs!r}; needs must be "any" or "causal"'
-        assert isinstance(as_laid_out, bool), f"reads_as_laid_out is {as_laid_out!r}; expected True or False"
+    def model(self, caption: EmbedderConfig | None = None) -> Any:
+        """`caption`: an embedder of captions instead of the suite's."""
+        inputs = self.inputs() if caption is None else {"caption": caption}
+        return self.seeded(compose, self.backbone_config(), inputs, self.buildable(), texts=TEXTS).eval()
+
+    def decodings(self) -> Sequence[DecodingConfig]:
+        """Options of the generator's own class to try, beside its defaults (`GeneratorConfig.decoding`)."""
+        return ()
+
+    def write(self, model: Any, examples: Sequence[Example], options: DecodingConfig | None = None) -> Texts:
+        """Texts, checked as a run checks them; none if the generator refuses these options, which is allowed for all
+        but the default ones."""
+        config, default = self.config(), self.config().decoding()
+        options = options or default
+        refused, shown = config.refuses(options), options.model_dump(exclude_defaults=True)
+        try:
+            texts: Texts = self.seeded(generate, model, examples, options)
+        except UnavailableError as error:
+            named = options != default and any(name in str(error) for name in refused)
+            assert named, (
+                f"generate refuses {shown} ({error}); `refuses` and the message must name an option that is set"
+            )
+            return []
+        assert not refused, f"`refuses` returns {', '.join(refused)}, but generate writes with {shown}"
+        for row in texts:
+            assert_type(row[0], Generation, "generate")
+        return texts
+
+    def assert_alone_as_together(self, model: Any, options: DecodingConfig | None = None) -> None:
+        for example, (batched, *_) in zip(self.examples(), self.write(model, self.examples(), options), strict=False):
+            ((alone, *_),) = self.write(model, [example], options)
+            assert alone.tokens == batched.tokens and abs(alone.score - batched.score) < 1e-3, (
+                f"'{example.id}' gets '{batched.text}' in a batch and '{alone.text}' alone ({options}); keep the "
+                "prefix in step with the rows (prefix.select, prefix.repeat)"
+            )
 
     def test_layout_of_targets(self) -> None:
-        model = self.model()
-        tail = self.batch(model, self.examples()).tail
-        assert isinstance(tail, Tail), "lay_out must return a Tail"
-        parts = (tail.ids, tail.offsets, tail.layout.role, tail.layout.group, tail.layout.time, tail.labels)
-        same = len({part.shape for part in parts}) == 1 and tail.ids.ndim == 2
-        assert same, "the tensors of the Tail that lay_out returns are not all (B, S)"
-        labelled = tail.labels != -100
-        assert not (~tail.layout.real & labelled).any(), "lay_out labels a padded slot"
-        assert labelled.any(), "lay_out labels no slot, so nothing is predicted"
-        reader = model.generator.reader
-        for length in (2, 3, 5):
-            slots = reader.slots(length)
-            real = int(reader.lay_out([[[model.backbone.mask_id] * length]]).layout.real.sum())
-            message = f"slots({length}) is {slots}, but lay_out returns {real} slots for a target of {length} tokens"
-            assert slots == real, message
-
-    def test_reads_as_laid_out(self) -> None:
         """Attention maps and probes read the rows of `lay_out`; training must read the same, or declare that it does
         not."""
         model = self.model()
+        generator, reader, embed = model.generator, model.generator.reader, model.backbone.embed
+        assert generator.max_tokens >= 2, "max_tokens must be 2 or more (a token and the end)"
         batch = self.batch(model, self.examples())
-        assert batch.tail is not None  # `batch` lays targets out
-        laid_out = sorted(batch.tail.ids[batch.tail.layout.real].tolist())
+        tail: Any = batch.tail
+        assert_type(tail, Tail, "lay_out")
+        real, labelled = tail.layout.real, tail.labels != -100
+        assert labelled.any() and not labelled[~real].any(), "lay_out labels no slot, or a padded one"
+        for length in (2, 5):
+            slots = reader.slots(length), reader.lay_out([[[model.backbone.mask_id] * length]]).ids.shape[1]
+            message = (
+                f"slots({length}) is {slots[0]}, but lay_out returns {slots[1]} slots for a target of {length} tokens"
+            )
+            assert slots[0] == slots[1], message
+        laid_out = sorted(tail.ids[real].tolist())
         embedded: list[list[int]] = []
-        embed, pad = model.backbone.embed, model.backbone.pad_id
 
         def recording_embed(ids: Tensor) -> Tensor:
-            embedded.append(sorted(token for token in ids.flatten().tolist() if token != pad))
+            embedded.append(sorted(ids[ids != model.backbone.pad_id].tolist()))
             return embed(ids)
 
         model.backbone.embed = recording_embed
-        for mode in (True, False):
-            embedded.clear()
-            self.seeded(model.train(mode), batch)
-            assert not model.generator.reads_as_laid_out or laid_out in embedded, (
-                f"in {'training' if mode else 'validation'}, forward reads different tokens than lay_out returned, so "
-                "attention maps would show rows that the model never reads; set reads_as_laid_out = False"
-            )
+        self.seeded(model, batch)
+        assert not generator.reads_as_laid_out or laid_out in embedded, (
+            "forward reads different tokens than lay_out returned, so attention maps would show rows that the model "
+            "never reads; set reads_as_laid_out = False"
+        )
 
     def test_targets_of_one_example_do_not_see_one_another(self) -> None:
         model = self.model()
         example = next(example for example in self.examples() if len(example.targets) > 1)
-        a, b, *rest = example.targets
+        a, b = example.targets[:2]
         ab, ba, aa, bb = (
-            self.summed(model, replace(example, targets=(first, second, *rest)))
-            for first, second in ((a, b), (b, a), (a, a), (b, b))
+            sum(model(self.batch(model, [replace(example, targets=targets)])).sums.values())
+            for targets in ((a, b), (b, a), (a, a), (b, b))
         )
-        message = (
+        assert torch.isclose(ab + ba, aa + bb, 1e-4, 1e-2), (
             "the loss of an example with several targets must be the sum of the targets' losses, and what is drawn for "
             "a target must not depend on the others"
         )
-        assert_close(ab + ba, aa + bb, message, 1e-2)
 
     def test_overfits_one_pair(self) -> None:
+        """Also behind words that share a position and add a term to written tokens."""
         example = self.examples()[0]
-        model, first, last = self.train(example)
-        message = (
-            f"sixty updates on one pair lower the loss only from {first:.2f} to {last:.2f}; expected less than a fifth"
-        )
-        assert last < 0.2 * first, message
-        ((written,),) = self.write(model.eval(), [example])
-        assert written.text == _as_written(model, example), (
-            f"trained on '{example.targets[0]}' alone, the generator writes '{written.text}'; writing must use what "
-            "training uses"
-        )
-
-    def test_writes_after_shared_positions(self) -> None:
-        """With an input whose slots share a position and which adds terms to written tokens (`mmgen.testing.Bag`)."""
-        examples = self.examples()
-        model, _, _ = self.train(examples[0], Bag())
-        ((written,),) = self.write(model.eval(), examples[:1])
-        assert written.text == _as_written(model, examples[0]), (
-            f"with an input whose slots share a position, the generator is trained on '{examples[0].targets[0]}' alone "
-            f"and writes '{written.text}'; write with model.written or model.behind, and do not count slots"
-        )
-        for example, (together,) in zip(examples, self.write(model, examples), strict=True):
-            ((alone,),) = self.write(model, [example])
-            assert together.tokens == alone.tokens and abs(together.score - alone.score) < 1e-3, (
-                f"with an input that adds terms to written tokens, '{example.id}' gets '{together.text}' in a batch "
-                f"and "
-                f"'{alone.text}' alone; keep the prefix in step with the rows (prefix.select, prefix.repeat)"
+        for caption in (None, Words(bag=True)):
+            model = self.model(caption)
+            first, last = self.sixty_updates(model, [example], fresh=True)
+            assert last < 0.2 * first, f"sixty updates on one pair lower the loss only from {first:.2f} to {last:.2f}"
+            backbone, ((text,),) = model.eval().backbone, self.write(model, [example])
+            written = text.text
+            assert written == backbone.decode_text(backbone.encode_text(example.targets[0])), (
+                f"trained on '{example.targets[0]}' alone, the generator writes '{written}'; writing must use what "
+                "training uses: write with model.written or model.behind, and do not count slots"
             )
+            self.assert_alone_as_together(model)
 
-    def test_writing_uses_added_terms(self) -> None:
+    def test_trains_as_it_writes(self) -> None:
+        """The score of a text is minus its mean loss, also behind an input that adds terms to written tokens, and with
+        backbones that mix as the config's `backbones` say."""
         model = self.model()
         if not model.generator.reads_as_laid_out or not self._scores_as_it_learns(model):
             skip("the score of a text is not minus its mean loss")
-        assert self._scores_as_it_learns(self.model(Bag())), (
+        assert self._scores_as_it_learns(self.model(Words(bag=True))), (
             "with an input that adds terms to written tokens, the score of a text is not minus its mean loss; write "
             "with model.written or model.behind, which add the terms too"
         )
-
-    def test_trains_as_it_writes_with_every_kind_of_backbone(self) -> None:
-        """With a backbone that mixes as the config's `backbones` say, what a slot predicts must not depend on later
-        words of its target: writing does not have them."""
-        model = self.model()
-        if not model.generator.reads_as_laid_out or not self._scores_as_it_learns(model):
-            skip("the score of a text is not minus its mean loss")
-        for kind in sorted(self.config().backbones - {"visible"}):
-            for backbone in backbones(kind, model.generator.needs):
-                on_kind = self.seeded(compose, backbone, self.inputs(), self.config(), texts=TEXTS).eval()
-                assert self._scores_as_it_learns(on_kind), (
-                    f'backbones names "{kind}", but with {type(backbone).__name__}, whose slots see '
-                    f"{backbone.sees}, the score of a text is not minus its mean loss: in training a slot sees words "
-                    "that are not there when it writes"
-                )
+        if "row" in self.config().backbones:
+            model = self.seeded(compose, Tiny(width=32), self.inputs(), self.config(), texts=TEXTS).eval()
+            mask_nothing(model.backbone, left_to_right=model.generator.needs == "causal")
+            assert self._scores_as_it_learns(model), (
+                'backbones names "row", but with a backbone whose slots see the whole row, or all before them, the '
+                "score of a text is not minus its mean loss: in training a slot sees words that writing does not have"
+            )
 
     def _scores_as_it_learns(self, model: Any) -> bool:
         """Whether the score of a written text is minus the text's mean loss."""
-        example, reader = self.examples()[0], model.generator.reader
-        ((written,),) = self.write(model, [example])
-        tail = reader.lay_out([[list(written.tokens)]])
-        targets = Targets(dict.fromkeys(reader.losses, len(written.tokens)), tail=tail)
-        loss: Loss = model.generator(model, self.to_write(model, [example]), targets)
-        total = torch.stack([*loss.sums.values()]).sum().item()
-        return abs(total / len(written.tokens) + written.score) < 1e-3
+        example, reader = self.examples()[:1], model.generator.reader
+        ((written,),) = self.write(model, example)
+        targets = Targets(dict.fromkeys(reader.losses, 1), tail=reader.lay_out([[[*written.tokens]]]))
+        sums = model.generator(model, self.batch(model, example), targets).sums
+        return abs(sum(sums.values()).item() / len(written.tokens) + written.score) < 1e-3
+
+    def test_every_way_of_writing(self) -> None:
+        """Texts are those of their tokens, end in time, depend on the seed and the example alone, and obey options."""
+        model, examples, cls = self.model(), self.examples(), self.config().decoding
+        assert_described(cls)
+        before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+        ((greedy,),) = self.write(model, examples[:1])
+        ways = [(cls(**options), right) for options, right in (WAYS if issubclass(cls, Decoding) else WAYS[:1])]
+        for options, right in (*ways, *((options, None) for options in self.decodings())):
+            assert cls.model_validate_json(options.model_dump_json()) == options, f"{options!r} changes in JSON"
+            texts = self.write(model, examples, options)
+            for text in (text for row in texts for text in row):
+                assert_text(model, text)
+            assert not texts or not right or right([text.tokens for text in texts[0]], greedy.tokens), (
+                f"with {options!r} the generator writes '{texts[0][0].text}', and by default '{greedy.text}'; obey the "
+                "options, or refuse them with an UnavailableError that names one"
+            )
+            again = self.write(model, examples, options)
+            assert texts == again, f"with the same seed of torch, {options!r} writes different texts the second time"
+            self.seed += 1
+            drawn = texts != self.write(model, examples, options)
+            assert options.samples or not drawn, f"{options!r} draws, but its `samples` is False"
+            if not options.samples:
+                self.assert_alone_as_together(model, options)
+        changed = [name for name, tensor in model.state_dict().items() if not torch.equal(tensor, before[name])]
+        assert not changed, f"writing changes {', '.join(changed[:3])}"
 
 
-def _as_written(model: Any, example: Example) -> str:
-    """The first target as its tokens are decoded: without blanks that the tokenizer drops."""
-    text: str = model.backbone.decode_text(model.backbone.encode_text(example.targets[0]))
-    return text
+def mask_nothing(backbone: Any, left_to_right: bool) -> None:
+    """Lets the slots of the tiny backbone see their whole row, or all slots before them."""
+
+    def seen(slots: Slots, cache: None) -> Tensor:
+        real = slots.layout.real
+        row = real.unsqueeze(1) | torch.eye(real.shape[1], dtype=torch.bool)
+        return row.tril() if left_to_right else row
+
+    backbone.caches, backbone.seen, backbone.masks = False, seen, "causal" if left_to_right else "any"
+
+
+def assert_text(model: Any, text: Generation) -> None:
+    """Fails unless a text is that of its tokens, and ends in time."""
+    backbone, limit, length = model.backbone, model.generator.max_tokens, len(text.tokens)
+    right = text.text == backbone.decode_text(text.tokens)
+    assert right, f"the text '{text.text}' is not the decoded text of its tokens"
+    in_range = 0 <= text.score <= 1 + 1e-6 if text.score_kind == "confidence" else text.score <= 1e-6
+    assert in_range, f"score is {text.score}; a score must be a mean log-probability, or a confidence up to 1"
+    special = {*text.tokens} & {*backbone.forbidden_ids}
+    assert not special, "a special token is written; leave out `backbone.forbidden_ids` (`mmgen.search.Limits.of`)"
+    ends = [number for number, token in enumerate(text.tokens, 1) if token == backbone.end_id]
+    stops = length <= limit and (ends == [length] or not ends and length == limit)
+    assert stops, f"a text of {length} tokens must stop with its first end token, or at max_tokens, which is {limit}"

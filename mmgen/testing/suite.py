@@ -1,109 +1,125 @@
 """The base of all suites: tests that cannot be overridden, and assertions that say what to do.
 
-The few checks that a run makes too are the same functions (`mmgen.data.part_checks`, `mmgen.sequence`,
-`mmgen.recipe.load`), which raise PluginError or RecipeError. The rest are plain assertions.
+The few checks that a run makes too are the same functions (`mmgen.data.part_checks`, `mmgen.recipe.parse`), which raise
+PluginError or RecipeError. The rest are plain assertions.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import importlib.metadata
+import inspect
 import json
+import sys
 import unittest
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Generic, NoReturn, TypeVar
+from unittest import mock
 
 import torch
 from torch import Tensor
 
-from .. import registry
 from ..configs import PartConfig
-from ..errors import DataError, MmgenError
 from ..parts import Part
-from ..recipe.load import part_from
-from ..recipe.tables import parts_in
-from ..registry import Registry, Source
-from .registration import distribution, entry_point, import_problem, registration_problem
+from ..recipe.parse import Parts
+from ..registry import KINDS, installed
 
 TOLERANCE = 1e-4  # float32 sums in another order differ by less
 
 Tried = TypeVar("Tried", bound=PartConfig)  # the config class of a kind
+distributions = functools.cache(importlib.metadata.packages_distributions)  # by top-level package
 
 
 class Suite(Generic[Tried]):
     """Checks of one part. A subclass returns the part's config in `config`; it may add tests, but not override any."""
 
+    seed = 0  # of torch, for random weights and drawn texts
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         for name in vars(cls):
-            owner = next((parent for parent in cls.__mro__[1:] if name in vars(parent)), None)
-            if name.startswith("test_") and owner is not None:
+            if name.startswith("test_") and hasattr(super(cls, cls), name):
                 raise TypeError(
-                    f"{cls.__name__}.{name} overrides a test of {owner.__name__}; fix the part instead, or add a test "
-                    "under another name"
+                    f"{cls.__name__}.{name} overrides a test of its suite; fix the part instead, or add a test under "
+                    "another name"
                 )
 
     def config(self) -> Tried:
         """The config of the part under test; called for every test."""
-        raise NotImplementedError(
-            f"{type(self).__name__} must define config(), which returns the config of the part to test"
-        )
+        raise NotImplementedError("define config(), which returns the config of the part to test")
+
+    def buildable(self) -> Tried:
+        """The config. Skips the test if its `build` takes other arguments than the contract's."""
+        if build_problem(config := self.config()):
+            skip("build takes other arguments")
+        return config
 
     def seeded(self, build: Any, *arguments: Any, **options: Any) -> Any:
         """`build(...)` with random weights that are the same every time."""
         with torch.random.fork_rng():
-            torch.manual_seed(0)
+            torch.manual_seed(self.seed)
             return build(*arguments, **options)
+
+    def test_build_takes_the_arguments_of_the_contract(self) -> None:
+        assert not (problem := build_problem(self.config())), problem
 
     def test_config_survives_json(self) -> None:
         config = self.config()
-        name = type(config).__name__
-        values, source = json.loads(config.model_dump_json()), f"JSON of a {name} in a run folder"
-        restored = part_from(type(config), config.type, (), _make_registry(config), values=values, source=source)
-        changed = [field for field in type(config).model_fields if getattr(restored, field) != getattr(config, field)]
+        with explained("the config cannot be read from the JSON of a run folder"):
+            restored = Parts(installed()).check(type(config), config.model_dump(mode="json"))
         assert restored == config, (
-            f"{name} changes when read from the JSON of a run folder ({', '.join(changed) or 'no equality'}); "
-            "a field with another part must be SerializeAsAny[...]"
+            f"{config!r} changes to {restored!r} in the JSON of a run folder; a field with another part must be "
+            "SerializeAsAny[...]"
         )
 
     def test_registered(self) -> None:
-        """The entry point of the part's package loads and gives this config under a unique name."""
-        config = type(self.config())
-        entry = entry_point(config)
-        if entry is None:
-            package, owner = config.__module__.partition(".")[0], distribution(config)
-            if owner is None or package == "mmgen":  # a class of a test, or a fake
-                skip(f"{package} is not an installed package")
-            raise AssertionError(
-                f"{owner} has no entry point for {package}, so no recipe can name {config.__name__}; write "
-                f'[project.entry-points.mmgen] and {package.removeprefix("mmgen_")} = "{package}" into its '
-                "pyproject.toml, and install it again"
-            )
-        problem = registration_problem(config, entry)
-        assert not problem, problem
-
-    def test_importing_imports_no_torch(self) -> None:
-        """In a new process."""
-        entry = entry_point(type(self.config()))
-        if entry is None:
-            skip("no entry point names its package")
-        problem = import_problem(entry.module)
-        assert not problem, problem
+        """A recipe that names the part finds this config. Skipped for a class of a test, or a fake."""
+        config = self.config()
+        module = type(config).__module__
+        if module.startswith("mmgen.") or module.partition(".")[0] not in distributions():
+            skip("its package is not installed")
+        with explained("no recipe can name it; give its package an entry point, and return it from a hook"):
+            assert installed().get(config.kind, config.type).config is type(config)
+        assert not (problem := import_problem(module)), problem
 
     def test_every_field_is_described(self) -> None:
-        config = type(self.config())
-        silent = [name for name, info in config.model_fields.items() if name != "type" and not info.description]
-        assert not silent, f"fields without a description: {', '.join(silent)}; write Field(..., description=...)"
-        described = bool((config.__doc__ or "").strip())
-        assert described, f"{config.__name__} has no docstring; its first line is shown by `mmgen plugins`"
+        assert_described(type(self.config()))
 
 
-def _make_registry(config: PartConfig) -> Registry:
-    """A registry of a config and the parts in it, which need not be installed."""
-    source = Source("suite", "suite", "")
-    parts = {
-        (part.kind, part.type): registry.Part(part.kind, part.type, type(part), source) for part in parts_in(config)
+@functools.cache
+def import_problem(module: str) -> str:
+    """What is wrong with the import of a plugin's module where there is no torch; empty if nothing is."""
+    again = {
+        name: found
+        for name, found in sys.modules.items()
+        if name.partition(".")[0] not in (module.partition(".")[0], "mmgen")
     }
-    return Registry(tuple(parts.values()), ())
+    with mock.patch.dict(sys.modules, {**again, "torch": None}, clear=True):
+        try:
+            importlib.import_module(module)
+        except Exception as error:
+            return (
+                f"importing {module} imports torch, which slows down every command; import torch inside build ({error})"
+            )
+    return ""
+
+
+def build_problem(config: Any) -> str:
+    """Why `build` of a config cannot be called as that of its base class; empty if it can."""
+    names = [*inspect.signature(KINDS[config.kind][1].build).parameters][1:]  # type: ignore[attr-defined]
+    try:
+        inspect.signature(config.build).bind(**dict.fromkeys(names))
+    except TypeError as error:
+        return f"build must take the arguments ({', '.join(names)}) of the contract ({error})"
+    return ""
+
+
+def assert_described(config: type[Any]) -> None:
+    """Fails if a config class or one of its fields says nothing about itself."""
+    silent = [name for name, info in config.model_fields.items() if name != "type" and not info.description]
+    assert not silent, f"fields without a description: {', '.join(silent)}; write Field(..., description=...)"
+    assert config.__doc__, f"{config.__name__} has no docstring; its first line is shown by `mmgen plugins`"
 
 
 @contextlib.contextmanager
@@ -119,35 +135,32 @@ def assert_published(part: Part) -> None:
     """Fails unless a part ignores weights with unknown names."""
     with explained("published fails on weights without its names; test names with `in`"):
         taken = part.published({"of.nobody.weight": torch.ones(3, 2), "of.nobody.bias": torch.ones(3)})
-    assert_tensors("published returns", taken)
     assert not taken, f"published takes weights with unknown names ({', '.join(taken)}); expected an empty mapping"
 
 
-def assert_tensors(what: str, tensors: object) -> None:
-    """Fails unless a part gives named tensors. `what`: the start of the message, "published returns"."""
-    assert isinstance(tensors, Mapping), f"{what} a {type(tensors).__name__}, not a mapping of names to tensors"
-    for name, tensor in tensors.items():
-        assert isinstance(tensor, Tensor), f"{what} '{name}' as a {type(tensor).__name__}, not as a tensor"
+def assert_tensors(what: str, tensors: Mapping[str, Any]) -> None:
+    """Fails unless a part gives named tensors. `what`: the start of the message, "collate returns"."""
+    named = all(isinstance(tensor, Tensor) for tensor in tensors.values())
+    assert named, f"{what} {tensors!r:.60}; expected tensors by name"
 
 
 def assert_close(first: Tensor, second: Tensor, message: str, tolerance: float = TOLERANCE) -> None:
     """Fails unless two tensors of one shape are finite and equal up to rounding."""
     assert first.shape == second.shape, f"{message} (shapes {tuple(first.shape)} and {tuple(second.shape)})"
-    assert first.isfinite().all() and second.isfinite().all(), f"{message} (not all numbers are finite)"
-    difference = (first.float() - second.float()).abs().max().item() if first.numel() else 0.0
+    difference = largest_difference(first, second)
     assert difference <= tolerance, f"{message} (by up to {difference:.2g})"
 
 
-def assert_refused(call: Callable[[], Any], name: str, message: str) -> None:
-    """Fails with this message unless the call raises a DataError with this name."""
-    try:
-        call()
-    except DataError as error:
-        assert name in str(error), f"{message} (message: '{error}')"
-    except Exception as error:
-        raise AssertionError(f"{message} (raises {type(error).__name__}: {error})") from error
-    else:
-        raise AssertionError(f"{message} (raises nothing)")
+def largest_difference(first: Tensor, second: Tensor) -> float:
+    """The largest difference of two tensors of one shape; NaN if a number is not finite."""
+    return (first.float() - second.float()).abs().max().item() if first.numel() else 0.0
+
+
+def assert_type(value: Any, expected: type[Any], what: str) -> None:
+    """Fails unless a part returns an object of this class. `what`: the method, "forward"."""
+    assert isinstance(value, expected), (
+        f"{what} returns {value!r:.60}; expected a {expected.__module__}.{expected.__name__}"
+    )
 
 
 def assert_json(value: Any, name: str) -> None:
@@ -159,18 +172,3 @@ def assert_json(value: Any, name: str) -> None:
 def skip(reason: str) -> NoReturn:
     """Skips a test."""
     raise unittest.SkipTest(reason)
-
-
-def failures(suite: type[Suite]) -> dict[str, str]:
-    """Runs a suite without pytest: test name -> message, for the tests that fail."""
-    messages = {}
-    for name in dir(suite):
-        if name.startswith("test_"):
-            try:
-                getattr(suite(), name)()
-            except unittest.SkipTest:
-                continue
-            except Exception as error:  # a broken part may raise anything
-                has_message = isinstance(error, AssertionError | MmgenError)
-                messages[name] = str(error) if has_message else f"{type(error).__name__}: {error}"
-    return messages

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from pydantic import Field
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.normalizers import Lowercase
+from tokenizers.pre_tokenizers import WhitespaceSplit
 from torch import Tensor, nn
+from transformers import PreTrainedTokenizerFast
 
 from ..attention import Cache, visible
 from ..configs import BackboneConfig
@@ -17,7 +21,8 @@ from ..parts import Backbone
 from ..tensors import Encoded, Slots
 from .toy import TEXTS
 
-SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]", "[UNK]")
+NAMES = ("pad_token", "cls_token", "sep_token", "mask_token", "unk_token")
+SPECIAL = dict(zip(NAMES, ("[PAD]", "[CLS]", "[SEP]", "[MASK]", "[UNK]"), strict=True))
 
 
 class Tiny(BackboneConfig):
@@ -25,63 +30,36 @@ class Tiny(BackboneConfig):
 
     type: Literal["tiny"] = "tiny"
     embedding: int = Field(12, ge=1, description="width of word embeddings")
-    width: int = Field(16, ge=2, multiple_of=2, description="width of states")
-    layers: int = Field(2, ge=1, description="layers, of two heads each")
+    width: int = Field(16, ge=2, multiple_of=2, description="width of states, which two heads share")
     positions: int = Field(64, ge=8, description="longest row")
     types: int = Field(2, ge=1, description="token types")
     extra_positions: int = Field(0, ge=0, description="extra rows of the table of positions")
 
     def build(self, texts: Iterable[str] | None = None, folder: Path | None = None) -> TinyBackbone:
         if folder is not None:
-            return TinyBackbone(self, json.loads((folder / "words.json").read_text(encoding="utf-8")))
-        words = sorted(
-            {word for text in (TEXTS if texts is None else texts) for word in text.lower().split()} - set(SPECIAL)
-        )
-        return TinyBackbone(self, [*SPECIAL, *words])
-
-
-class WordTokenizer:
-    """A tokenizer of words between blanks, with the interface of transformers."""
-
-    all_special_ids = tuple(range(len(SPECIAL)))
-    unk_token_id = SPECIAL.index("[UNK]")
-
-    def __init__(self, words: Sequence[str]) -> None:
-        self.words, self.ids = tuple(words), {word: number for number, word in enumerate(words)}
-
-    def __len__(self) -> int:
-        return len(self.words)
-
-    def __call__(self, text: str | Sequence[str], **options: Any) -> dict[str, Any]:
-        token_ids = [
-            [self.ids.get(word, self.ids["[UNK]"]) for word in line.lower().split()]
-            for line in ([text] if isinstance(text, str) else text)
-        ]
-        return {"input_ids": token_ids[0] if isinstance(text, str) else token_ids}
-
-    def decode(self, ids: Iterable[int], **options: Any) -> str:
-        return " ".join(word for word in self.convert_ids_to_tokens(ids) if word not in SPECIAL)
-
-    def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
-        return [self.words[number] for number in ids]
+            return TinyBackbone(self, PreTrainedTokenizerFast.from_pretrained(folder))
+        words = {word for text in (TEXTS if texts is None else texts) for word in text.lower().split()}
+        ids = {word: number for number, word in enumerate([*SPECIAL.values(), *sorted(words - {*SPECIAL.values()})])}
+        tokenizer = Tokenizer(WordLevel(ids, "[UNK]"))
+        tokenizer.normalizer, tokenizer.pre_tokenizer = Lowercase(), WhitespaceSplit()
+        return TinyBackbone(self, PreTrainedTokenizerFast(tokenizer_object=tokenizer, **SPECIAL))
 
 
 class TinyCache(Cache):
-    """Keys and values (B, M, H) of every layer."""
+    """What every layer has read (B, M, H)."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.states: dict[int, tuple[Tensor, Tensor]] = {}
+        self.states: dict[nn.Module, Tensor] = {}
 
-    def remember(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        if layer in self.states:
-            keys, values = (torch.cat(pair, 1) for pair in zip(self.states[layer], (keys, values), strict=True))
-        self.states[layer] = keys, values
-        return keys, values
+    def remember(self, layer: nn.Module, states: Tensor) -> Tensor:
+        """Adds new states, and returns all of a layer."""
+        self.states[layer] = torch.cat([self.states.get(layer, states[:, :0]), states], 1)
+        return self.states[layer]
 
     def _change(self, change: Any) -> None:
         super()._change(change)
-        self.states = {layer: (change(keys), change(values)) for layer, (keys, values) in self.states.items()}
+        self.states = {layer: change(states) for layer, states in self.states.items()}
 
 
 class TinyLayer(nn.Module):
@@ -89,23 +67,16 @@ class TinyLayer(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.read, self.write = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.think = nn.Sequential(
-            nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width)
-        )
-        self.norm = nn.LayerNorm(width)
+        self.norm, self.attention = nn.LayerNorm(width), nn.MultiheadAttention(width, 2, batch_first=True)
+        sizes = nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width)
+        self.think = nn.Sequential(nn.LayerNorm(width), *sizes)
 
-    def forward(self, x: Tensor, seen: Tensor, number: int, cache: TinyCache | None) -> tuple[Tensor, Tensor]:
-        queries, keys, values = self.read(self.norm(x)).chunk(3, -1)  # (B, L, H) each
-        if cache is not None:
-            keys, values = cache.remember(number, keys, values)
-        queries, keys, values = (
-            t.unflatten(-1, (2, -1)).transpose(1, 2) for t in (queries, keys, values)
-        )  # (B, 2, L or M, H / 2)
-        scores = queries @ keys.transpose(-1, -2) / queries.shape[-1] ** 0.5
-        attention = scores.masked_fill(~seen.unsqueeze(1), -torch.inf).softmax(-1)  # (B, 2, L, M)
-        x = x + self.write((attention @ values).transpose(1, 2).flatten(-2))
-        return x + self.think(x), attention
+    def forward(self, x: Tensor, seen: Tensor, cache: TinyCache | None) -> tuple[Tensor, Tensor]:
+        read, unseen = self.norm(x), ~seen.repeat_interleave(2, 0)  # (2 B, L, M)
+        known = read if cache is None else cache.remember(self, read)
+        mixed, weights = self.attention(read, known, known, attn_mask=unseen, average_attn_weights=False)
+        x = x + mixed
+        return x + self.think(x), weights  # (B, 2, L, M)
 
 
 class TinyBackbone(Backbone):
@@ -114,17 +85,17 @@ class TinyBackbone(Backbone):
     caches = True
     pad_id, start_id, end_id, mask_id = range(4)
 
-    def __init__(self, config: Tiny, words: Sequence[str]) -> None:
+    def __init__(self, config: Tiny, tokenizer: PreTrainedTokenizerFast) -> None:
         super().__init__()
-        self.tokenizer = WordTokenizer(words)
+        self.tokenizer, words = tokenizer, len(tokenizer)
         self.input_size, self.hidden_size, self.max_positions = config.embedding, config.width, config.positions
-        self.words = nn.Embedding(len(words), config.embedding)
+        self.words = nn.Embedding(words, config.embedding)
         self.widen = nn.Linear(config.embedding, config.width)
         self.types, self.extra_positions = config.types, config.extra_positions
         self.places = nn.Embedding(config.positions + config.extra_positions, config.width)
         self.kinds = nn.Embedding(config.types, config.width)
-        self.layers = nn.ModuleList(TinyLayer(config.width) for _ in range(config.layers))
-        self.head = nn.Sequential(nn.LayerNorm(config.width), nn.Linear(config.width, len(words)))
+        self.layers = nn.ModuleList(TinyLayer(config.width) for _ in range(2))
+        self.head = nn.Sequential(nn.LayerNorm(config.width), nn.Linear(config.width, words))
 
     def embed(self, ids: Tensor) -> Tensor:
         return self.words(ids)
@@ -134,19 +105,14 @@ class TinyBackbone(Backbone):
         return visible(slots.layout, slots.layout if cache is None else cache.grow(slots.layout))
 
     def encode(self, slots: Slots, cache: Cache | None = None, output: Sequence[str] = ()) -> Encoded:
-        seen = self.seen(slots, cache)
-        places = slots.positions.where(
-            slots.positions >= 0, self.max_positions - 1 - slots.positions
-        )  # extra rows last
-        x = self.widen(slots.states) + self.places(places) + self.kinds(slots.types)
-        hidden, attentions = [x], []
-        for number, layer in enumerate(self.layers):
-            x, attention = layer(x, seen, number, cache)
+        seen, position = self.seen(slots, cache), slots.positions
+        places = position.where(position >= 0, self.max_positions - 1 - position)  # extra rows last
+        hidden, attentions = [self.widen(slots.states) + self.places(places) + self.kinds(slots.types)], []
+        for layer in self.layers:
+            x, attention = layer(hidden[-1], seen, cache)
             hidden.append(x)
             attentions.append(attention)
-        return Encoded(
-            x, tuple(hidden) if "hidden" in output else (), tuple(attentions) if "attentions" in output else ()
-        )
+        return Encoded(hidden[-1], tuple(hidden), tuple(attentions))
 
     def logits(self, states: Tensor) -> Tensor:
         return self.head(states)
@@ -155,4 +121,4 @@ class TinyBackbone(Backbone):
         return TinyCache()
 
     def save(self, folder: Path) -> None:
-        (folder / "words.json").write_text(json.dumps(self.tokenizer.words), encoding="utf-8")
+        self.tokenizer.save_pretrained(folder)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Literal
 
 import torch
+from PIL import Image
+from pydantic import Field
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
@@ -15,7 +17,7 @@ from ..configs import DatasetConfig, EmbedderConfig
 from ..errors import DataError, MissingInput
 from ..examples import Example, ResolvedExample
 from ..parts import Backbone, Dataset, Embedder, Picture, Reader
-from ..tensors import Hiding, Segment
+from ..tensors import Hiding, Segment, Slots
 
 COLORS = {"red": (220, 40, 40), "green": (40, 170, 60), "blue": (50, 80, 220), "black": (20, 20, 20)}
 THINGS = ("cat", "ball", "house", "boat", "tree", "chair")
@@ -28,21 +30,20 @@ class Words(EmbedderConfig):
     hides = "words"
 
     type: Literal["words"] = "words"
+    bag: bool = Field(False, description="words share one position, and their mean is added to what is written")
 
     def build(self, backbone: Backbone) -> WordsEmbedder:
-        return WordsEmbedder(self.fields[0], backbone)
+        return WordsEmbedder(self.fields[0], backbone, self.bag)
 
     def texts(self, example: Example) -> Iterable[str]:
-        value = example.inputs.get(self.fields[0], ())
-        return (value,) if isinstance(value, str) else value
+        return example.shown(self.fields[0])
 
 
 class WordsReader(Reader):
     hides: ClassVar[Literal["words", "regions"] | None] = "words"
 
     def __init__(self, field: str, backbone: Backbone) -> None:
-        self.field, self.encode = field, backbone.text_encoder
-        self.pad_id, self.mask_id = backbone.pad_id, backbone.mask_id
+        self.field, self.encode, self.mask_id = field, backbone.text_encoder, backbone.mask_id
 
     def read(self, example: ResolvedExample) -> Tensor:
         if not isinstance(example.inputs.get(self.field), str):
@@ -60,12 +61,19 @@ class WordsReader(Reader):
 
 
 class WordsEmbedder(Embedder):
-    def __init__(self, field: str, backbone: Backbone) -> None:
+    def __init__(self, field: str, backbone: Backbone, bag: bool = False) -> None:
         super().__init__()
-        self.reader, self._backbone = WordsReader(field, backbone), [backbone]  # in a list: its parameters are not ours
+        self.reader, self.bag = WordsReader(field, backbone), bag
+        self._backbone = [backbone]  # in a list: its parameters are not ours
 
     def forward(self, ids: Tensor, mask: Tensor) -> Segment:
-        return Segment(self._backbone[0].embed(ids), mask)
+        return Segment(self._backbone[0].embed(ids), mask, positions=torch.zeros_like(ids) if self.bag else None)
+
+    def tail_term(self, slots: Slots, collated: Mapping[str, Tensor] | None) -> Tensor | None:
+        if not self.bag or collated is None:
+            return None
+        mask = collated["mask"].unsqueeze(-1)
+        return (self._backbone[0].embed(collated["ids"]) * mask).sum(1) / mask.sum(1)
 
 
 class Toy(DatasetConfig):
@@ -81,48 +89,37 @@ class ToyDataset(Dataset):
     """Every thing in every colour: 16 examples for training, 4 for validation, 4 for evaluation."""
 
     def __init__(self) -> None:
-        examples = [self._make_example(color, thing) for thing in THINGS for color in COLORS]
+        examples = [
+            Example(
+                f"{color}-{thing}",
+                {"image": f"{color}-{thing}", "caption": (f"a {thing} near the water", f"the {thing}")},
+                (f"what color is the {thing} ?", f"a {color} {thing} ?"),
+            )
+            for thing in THINGS
+            for color in COLORS
+        ]
         self.examples_by_split = {"train": examples[:16], "val": examples[16:20], "test": examples[20:]}
-
-    def _make_example(self, color: str, thing: str) -> Example:
-        captions = (f"a {thing} near the water", f"the {thing}")
-        return Example(
-            f"{color}-{thing}",
-            {"image": f"{color}-{thing}", "caption": captions},
-            (f"what color is the {thing} ?", f"a {color} {thing} ?"),
-        )
 
     def splits(self) -> tuple[str, ...]:
         return tuple(self.examples_by_split)
 
     def split(self, name: str) -> Sequence[Example]:
         if name not in self.examples_by_split:
-            raise DataError(
-                f"the toy data set has no split '{name}'; the splits are: {', '.join(self.examples_by_split)}"
-            )
+            raise DataError(f"the toy data set has no split '{name}'; the splits are: {', '.join(self.splits())}")
         return self.examples_by_split[name]
 
     def describe(self) -> dict[str, Any]:
-        return {
-            "name": "toy",
-            "examples": {name: len(examples) for name, examples in self.examples_by_split.items()},
-            "licence": "free of any",
-            "source": "mmgen.testing",
-        }
+        counts = {name: len(examples) for name, examples in self.examples_by_split.items()}
+        return {"name": "toy", "examples": counts, "licence": "free of any", "source": "mmgen.testing"}
 
     def pictures(self) -> Iterator[Picture]:
+        boxes = [(0.25, 0.25, 0.75, 0.75), (0.0, 0.0, 1.0, 1.0)]
         for example in (example for examples in self.examples_by_split.values() for example in examples):
-            yield Picture(
-                example.id,
-                partial(_paint_picture, COLORS[example.id.split("-")[0]]),
-                [(0.25, 0.25, 0.75, 0.75), (0.0, 0.0, 1.0, 1.0)],
-                ["thing", "all"],
-            )
+            color = COLORS[example.id.split("-")[0]]
+            yield Picture(example.id, partial(_paint_picture, color), boxes, ["thing", "all"])
 
 
-def _paint_picture(color: tuple[int, int, int]) -> Any:
-    from PIL import Image
-
+def _paint_picture(color: tuple[int, int, int]) -> Image.Image:
     picture = Image.new("RGB", (48, 32), (235, 235, 235))
     picture.paste(color, (12, 8, 36, 24))
     return picture

@@ -13,7 +13,21 @@ from mmgen.files import not_downloaded
 PUBLISHED, PUBLISHED_AT = "pytorch_model.bin", "unc-nlp/frcnn-vg-finetuned"
 
 
-class Roi(CnnConfig):
+class Pooled(CnnConfig):
+    """Base of features of a timm network over boxes or cells."""
+
+    def build(self):
+        from .roi import RoiFeatures
+
+        return RoiFeatures(self)
+
+    def load(self, folder: Path):
+        from .roi import RoiFeatures
+
+        return RoiFeatures(self, folder)
+
+
+class Roi(Pooled):
     """Features of a timm network, pooled over boxes: those of the picture, of a detector, or of a grid.
 
     The defaults depend on the weights. Pretrained weights: the coarsest level, averaged over a box. Random weights: the
@@ -34,18 +48,8 @@ class Roi(CnnConfig):
     def is_random(self):
         return super().is_random() or (self.detector is not None and self.detector.is_random())
 
-    def build(self):
-        from .roi import RoiFeatures
 
-        return RoiFeatures(self)
-
-    def load(self, folder: Path):
-        from .roi import RoiFeatures
-
-        return RoiFeatures(self, folder)
-
-
-class TimmGrid(CnnConfig):
+class TimmGrid(Pooled):
     """Features of a timm network over a regular grid; a cell's box is its position in the picture.
 
     The defaults depend on the weights. Pretrained weights: the coarsest level, averaged over a cell. Random weights:
@@ -54,22 +58,6 @@ class TimmGrid(CnnConfig):
 
     type: Literal["timm_grid"] = "timm_grid"
     grid: int = Field(6, ge=1, le=32, description="cells per side; an image has grid x grid cells")
-    image_size: int | None = Field(
-        None,
-        ge=32,
-        le=4096,
-        description="side in pixels of the square that pictures are resized to; by default 448, random weights: 192",
-    )
-
-    def build(self):
-        from .grid import GridFeatures
-
-        return GridFeatures(self)
-
-    def load(self, folder: Path):
-        from .grid import GridFeatures
-
-        return GridFeatures(self, folder)
 
 
 class Detections(mmgen.ExtractorConfig):
@@ -103,33 +91,6 @@ class Detector(Detections):
         from .detector import TransformersDetector
 
         return TransformersDetector(self, folder)
-
-
-class FasterRcnn(Detections):
-    """Regions of a Faster R-CNN of torchvision; features come from the box head, for the final boxes."""
-
-    type: Literal["faster_rcnn"] = "faster_rcnn"
-    model: str = Field(
-        "fasterrcnn_resnet50_fpn_v2", pattern="^fasterrcnn_", description="name of a torchvision detector"
-    )
-    weights: Annotated[str, PathOrName()] = Field(
-        "pretrained",
-        description='"pretrained" (downloaded by torchvision), "random" (from the seed), or a local safetensors file',
-    )
-    seed: int = Field(0, ge=0, description="seed of random weights")
-
-    def is_random(self):
-        return self.weights == "random"
-
-    def build(self):
-        from .faster_rcnn import TorchvisionDetector
-
-        return TorchvisionDetector(self)
-
-    def load(self, folder: Path):
-        from .faster_rcnn import TorchvisionDetector
-
-        return TorchvisionDetector(self, folder)
 
 
 class VisualGenome(mmgen.ExtractorConfig):
@@ -220,4 +181,4 @@ class LxmertH5(Published):
 
 @mmgen.hookimpl
 def register_extractors():
-    return [Roi, TimmGrid, Detector, FasterRcnn, VisualGenome, BottomUpTsv, NpzFolder, LxmertH5]
+    return [Roi, TimmGrid, Detector, VisualGenome, BottomUpTsv, NpzFolder, LxmertH5]

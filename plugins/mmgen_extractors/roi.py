@@ -1,10 +1,11 @@
-"""The extractor of RoI features: a timm network's feature map, pooled over each box (He et al., 2017, RoIAlign)."""
+"""Features of a timm network's map, pooled over boxes or over the cells of a grid (He et al., 2017, RoIAlign)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from mmgen_vl.cnn import CnnExtractor, Network, extract_records, weights_name
@@ -14,7 +15,7 @@ from torchvision.ops import roi_align
 
 from mmgen.parts import FailedImage, Picture, Record
 
-from . import Roi
+from . import Roi, TimmGrid
 
 DETECTOR = "detector"  # in a saved extractor's folder: the folder of its detector
 
@@ -22,35 +23,35 @@ DETECTOR = "detector"  # in a saved extractor's folder: the folder of its detect
 class RoiFeatures(CnnExtractor):
     """Extracts features (R, C x pool x pool) for a picture's R boxes."""
 
-    def __init__(self, config: Roi, folder: Path | None = None) -> None:
+    def __init__(self, config: Roi | TimmGrid, folder: Path | None = None) -> None:
         level, pool, size = config.feature_settings()
         self.network = Network(config.model, config.weights, config.seed, level, size, folder=folder)
         self.batch_size = config.batch_size
-        self.pooling = RoiPooling(pool, spread(config.spread))
         self.detector = None
-        if config.detector:
-            self.detector = config.detector.load(folder / DETECTOR) if folder else config.detector.build()
-            self.thread_safe = self.detector.thread_safe
-        settings = {
-            "model": config.model,
-            "weights": weights_name(config.weights),
-            "seed": config.seed,
-            "level": level,
-            "pool": pool,
-            "image_size": size,
-        }
-        boxes = {"detector": dict(self.detector.fingerprint)} if self.detector else {"spread": config.spread}
+        boxes: dict[str, Any]
+        if isinstance(config, TimmGrid):
+            self.pooling, boxes = (
+                RoiPooling(pool, parts_of_picture(config.grid), own_boxes=False),
+                {"grid": config.grid},
+            )
+        else:
+            spread = [box for parts in range(1, config.spread + 1) for box in parts_of_picture(parts)]
+            self.pooling, boxes = RoiPooling(pool, spread), {"spread": config.spread}
+            if config.detector:
+                self.detector = config.detector.load(folder / DETECTOR) if folder else config.detector.build()
+                self.thread_safe, boxes = self.detector.thread_safe, {"detector": dict(self.detector.fingerprint)}
+        settings = {"model": config.model, "weights": weights_name(config.weights), "seed": config.seed, "level": level}
         self.fingerprint = {
-            "extractor": "roi",
+            "extractor": config.type,
             "model": config.model,
             "digest": self.network.digest,
-            "settings": {**settings, **boxes},
+            "settings": {**settings, "pool": pool, "image_size": size, **boxes},
         }
 
     def records(
         self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
     ) -> Iterator[Record | FailedImage]:
-        return extract_records("roi", source, skip, self.batch_size, self._pool_boxes)
+        return extract_records(self.fingerprint["extractor"], source, skip, self.batch_size, self._pool_boxes)
 
     def save(self, folder: Path) -> None:
         self.network.save(folder)
@@ -78,16 +79,17 @@ class RoiFeatures(CnnExtractor):
 
 @dataclass(frozen=True)
 class RoiPooling:
-    """Pools a map over boxes (RoIAlign), in size x size parts: those of a picture, or `default_boxes` if it has
-    none."""
+    """Pools a map over boxes (RoIAlign), in size x size parts: a picture's own, or `boxes` if it has none. A grid has
+    the same boxes for all pictures (`own_boxes` is false)."""
 
     size: int
-    default_boxes: Sequence[tuple[float, float, float, float]]
+    boxes: Sequence[tuple[float, float, float, float]]
+    own_boxes: bool = True
 
     def regions(self, picture: Picture) -> Record:
-        has_boxes = picture.boxes is not None
-        picture_boxes = self.default_boxes if picture.boxes is None else picture.boxes
-        boxes = torch.tensor([list(box) for box in picture_boxes], dtype=torch.float32).reshape(-1, 4)
+        has_boxes = picture.boxes is not None and self.own_boxes
+        chosen = picture.boxes if picture.boxes is not None and self.own_boxes else self.boxes
+        boxes = torch.tensor([list(box) for box in chosen], dtype=torch.float32).reshape(-1, 4)
         class_names = tuple(picture.region_names) if has_boxes and picture.region_names is not None else None
         classes = picture.classes if has_boxes else None
         return Record(picture.key, boxes[:, :0].numpy(), boxes.clamp(0, 1).numpy(), class_names, classes=classes)
@@ -99,11 +101,10 @@ class RoiPooling:
         return pooled.flatten(1)
 
 
-def spread(most: int) -> list[tuple[float, float, float, float]]:
-    """Boxes of the whole picture, its 2 x 2 parts, its 3 x 3 parts, ..."""
+def parts_of_picture(side: int) -> list[tuple[float, float, float, float]]:
+    """The boxes of a picture's side x side parts, row by row."""
     return [
-        (column / parts, row / parts, (column + 1) / parts, (row + 1) / parts)
-        for parts in range(1, most + 1)
-        for row in range(parts)
-        for column in range(parts)
+        (column / side, row / side, (column + 1) / side, (row + 1) / side)
+        for row in range(side)
+        for column in range(side)
     ]

@@ -60,7 +60,7 @@ class PictureEmbedder(Embedder):
         if not isinstance(inner, StoredEmbedder):
             raise DataError(f"embedder: '{config.embedder.type}' does not use mmgen's StoredEmbedder; use another")
         self.inner = inner
-        self.reader = PictureReader(config, inner.reader, self.pooling, source_network.size, source_network.fit)
+        self.reader = PictureReader(config, inner.reader, self.pooling, source_network.size)
         self.scale = word_scale(backbone) if fresh else None  # until the statistics are measured
         self._seen: tuple[Tensor, Tensor] | None = None  # pixels, and the features that `forward` made of them
 

@@ -11,7 +11,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -46,14 +46,12 @@ class PictureReader(PictureSource):
 
     inner    the reader of features
     pooling  what the boxes of a picture are
-    size     side of the network's square, in pixels; `fit`: see `mmgen_vl.cnn.Network`
+    size     side of the network's square, in pixels
     """
 
-    def __init__(
-        self, config: Pictures, inner: StoreReader, pooling: Pooling, size: int, fit: Literal["pad", "stretch"]
-    ) -> None:
+    def __init__(self, config: Pictures, inner: StoreReader, pooling: Pooling, size: int) -> None:
         super().__init__(config)
-        self.inner, self.pooling, self.size, self.fit, self.boxes = inner, pooling, size, fit, config.boxes
+        self.inner, self.pooling, self.size, self.boxes = inner, pooling, size, config.boxes
         self.hides = inner.hides  # type: ignore[misc]
         self.most = inner.limit or MOST
         inner.width = None  # that of the identity matrix
@@ -69,7 +67,7 @@ class PictureReader(PictureSource):
         """The picture of a value, opened. `example`: its id, for errors. Raises DataError."""
         boxes = self.regions_of(value, example).boxes
         assert boxes is not None  # a pooling gives boxes
-        pixels = fit_picture(self.opened(value, example), self.size, self.fit)
+        pixels = fit_picture(self.opened(value, example), self.size)
         return Seen(self.identity(value), pixels, boxes[: self.most])
 
     def regions_of(self, value: Any, example: str = "") -> Record:

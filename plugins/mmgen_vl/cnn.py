@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import torch
@@ -47,8 +47,7 @@ class Network:
     weights  "pretrained" (downloaded once by timm), "random" (from `seed`), a local safetensors file, or `EMPTY`:
              weights that somebody loads later, on torch's default device
     level    index of the feature map, 0 for the finest; negative indices count from the coarsest
-    size     side of the square that pictures are resized to, in pixels
-    fit      "pad" keeps the aspect ratio and pads on the right and at the bottom; "stretch" ignores the aspect ratio
+    size     side in pixels of the square that pictures are fitted into, padded on the right and at the bottom
     folder   a folder that `save` wrote; its weights are used instead of `weights`
 
     Attributes: width (C), digest (of the weights), device. Raises DataError for an unknown model, weights or level.
@@ -61,10 +60,9 @@ class Network:
         seed: int,
         level: int,
         size: int,
-        fit: Literal["pad", "stretch"] = "pad",
         folder: Path | None = None,
     ) -> None:
-        self.size, self.fit = size, fit
+        self.size = size
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         if weights == EMPTY:
             self.module, self.width = create(model, level, size, model)
@@ -90,7 +88,7 @@ class Network:
         canvas = torch.zeros(len(images), 3, self.size, self.size, device=self.device)
         extents = torch.ones(len(images), 2)
         for row, (pixels, image) in enumerate(zip(canvas, images, strict=True)):
-            resized = fit_picture(image, self.size, self.fit)
+            resized = fit_picture(image, self.size)
             height, width = resized.shape[:2]
             values = torch.from_numpy(resized).to(self.device).permute(2, 0, 1).float() / 255
             pixels[:, :height, :width] = (values - self.mean) / self.deviation
@@ -123,12 +121,10 @@ class CnnExtractor(Extractor):
     thread_safe = True
 
 
-def fit_picture(image: Image.Image, size: int, fit: Literal["pad", "stretch"]) -> np.ndarray:
-    """A picture resized into a square of `size` pixels: (height, width, 3) uint8. See `Network` for `fit`."""
-    width = height = size
-    if fit == "pad":
-        scale = size / max(image.size)
-        width, height = max(1, round(image.width * scale)), max(1, round(image.height * scale))
+def fit_picture(image: Image.Image, size: int) -> np.ndarray:
+    """A picture whose longer side is resized to `size` pixels: (height, width, 3) uint8."""
+    scale = size / max(image.size)
+    width, height = max(1, round(image.width * scale)), max(1, round(image.height * scale))
     return np.array(image if image.size == (width, height) else image.resize((width, height)))
 
 

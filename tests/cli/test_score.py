@@ -66,16 +66,16 @@ def test_the_command_shows_pairs_intervals_and_the_best_of_several(tmp_path):
     )
     assert result.exit_code == 0, result.output
     table = cells(result.output)
-    assert table["metric"] == ["good.json", "95 %", "oracle@2", "poor.json", "95 %", "difference", "95 %", "p"]
-    assert table["BLEU-4"][2] == "100.00" and " to " in table["BLEU-4"][1] and float(table["BLEU-4"][-1]) < 0.05
-    assert float(table["CIDEr"][0]) - float(table["CIDEr"][3]) == pytest.approx(float(table["CIDEr"][5]), abs=0.02)
+    assert table["metric"] == ["good.json", "95 %", "poor.json", "95 %", "difference", "95 %", "p"]
+    assert " to " in table["BLEU-4"][1] and float(table["BLEU-4"][-1]) < 0.05
+    assert float(table["CIDEr"][0]) - float(table["CIDEr"][2]) == pytest.approx(float(table["CIDEr"][4]), abs=0.02)
     assert (
         "difference: good.json minus poor.json; p: two-sided, paired; bootstrap for means, approximate randomisation "
         "for corpus scores" in result.output
     )
     assert saved_p(tmp_path / "o.json")["BLEU-4"] == pytest.approx(1 / 201)
     saved = json.loads((tmp_path / "o.json").read_text())
-    assert saved["oracle"]["good.json"]["BLEU-4"] == pytest.approx(100) and len(saved["per_example"]["poor.json"]) == 40
+    assert len(saved["per_example"]["poor.json"]) == 40
     again = cells(score(good, "--references", references, "--against", good, *FAST).output)
     assert again["CIDEr"][-1] == "1.000" == again["BLEU-4"][-1]
 
@@ -102,22 +102,6 @@ def test_errors_of_the_score_command(tmp_path, monkeypatch, more, code, message)
     write(tmp_path / "odd.jsonl", [{"id": 1.0, "text": "a"}], True)
     done = score("p.jsonl", "--references", "r.jsonl", "--resamples", "0", "--metric", "diversity", *more)
     assert done.exit_code == code and message in done.stderr.splitlines(), done.stderr
-
-
-def test_the_signature_says_question_if_references_are_per_question(tmp_path):
-    references = write(
-        tmp_path / "r.jsonl",
-        [{"id": "a", "references": ["is it red?", "what is it?"]}, {"id": "b", "text": "who?"}],
-        True,
-    )
-    predictions = write(tmp_path / "p.jsonl", [{"id": "a", "text": "is it?"}, {"id": "b", "text": "who is it?"}], True)
-    per_image = score(predictions, "--references", references, *FAST).output
-    assert (
-        "references grouped per image (1.5 an image)" in per_image and "2 examples, references per image" in per_image
-    )
-    per_question = score(predictions, "--references", references, "--references-per", "question", *FAST).output
-    assert "references grouped per question (1.0 a question)" in per_question and "per image (" not in per_question
-    assert "3 examples, references per question; " in per_question
 
 
 def test_empty_or_equal_texts_are_reported(tmp_path):

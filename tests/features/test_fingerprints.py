@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from kit import toys
 from kit.toys import PLACE, mmgen_here
-from mmgen_extractors import Detector, FasterRcnn, Roi, TimmGrid
+from mmgen_extractors import Detector, Roi, TimmGrid
 from mmgen_inputs import Grid, Regions
 from mmgen_vl import cnn
 
@@ -49,14 +49,12 @@ def test_extractors_with_random_weights():
     inputs = {
         "photo": Regions(extractor=Roi()),
         "learnt": Regions(extractor=Roi(weights="pretrained")),
-        "boxes": Regions(extractor=Roi(weights="pretrained", detector=FasterRcnn(weights="random"))),
         "cells": Grid(extractor=TimmGrid(model="resnet10t")),
         "found": Regions(extractor=Detector()),
         "none": Regions(),
     }
     assert random_features(inputs) == {
         "photo": "features of roi resnet18: random weights, not pretrained",
-        "boxes": "features of roi resnet18: random weights, not pretrained",
         "cells": "features of timm_grid resnet10t: random weights, not pretrained",
     }
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from kit.asked import SCENES, TaskDataset, recipe_text, registry
@@ -57,6 +58,11 @@ def fill_folder(recipe, folder):
     folder.path.mkdir(parents=True)
     about = {name: "x" for name in ("command", "written", "python", "platform", "device")}
     (folder.path / "environment.json").write_text(json.dumps({**about, "versions": {}, "threads": 1}))
+    tables = {"Shares": [["step", "picture"], ["answers", 62.5], ["answers_blind", None]]}
+    (folder.path / "probes/heads").mkdir(parents=True)
+    (folder.path / "probes/heads/findings.json").write_text(
+        json.dumps({"tables": tables, "plots": {}, "notes": ["of 6 examples"], "settings": {}})
+    )
     (folder.path / "data.json").write_text(json.dumps({"fingerprint": "0", "name": "drawn scenes"}))
     for step in recipe.steps:
         place, examples = folder.step(step), datasets.scored_by(step)
@@ -87,6 +93,19 @@ def page(finished_run):
     return write_page_text(*finished_run)
 
 
+def test_the_page_is_the_golden_one(finished_run):
+    """But for pictures, styles, versions. To renew `page.html`, delete it; then look at the page in a browser."""
+    page = write_page_text(*finished_run, shown=15)
+    page = re.sub(r"<style>.*?</style>|<script type=.module.*?</script>", "", page, flags=re.DOTALL)
+    page = re.sub(
+        r'data:image[^"]*|download="recipe.toml" href="[^"]*|<pre><code>.*?</code></pre>', "", page, flags=re.DOTALL
+    )
+    golden = Path(__file__).with_name("page.html")
+    if not golden.exists():
+        golden.write_text(page, encoding="utf-8")
+    assert page.splitlines() == golden.read_text(encoding="utf-8").splitlines()
+
+
 def cards(page, gallery):
     """The cards of a data set: id in the page's script -> inner HTML."""
     matches = re.findall(r'<article [^>]*data-id="(.*?)" data-gallery="(\d)">(.*?)</article>', page, re.DOTALL)
@@ -96,44 +115,6 @@ def cards(page, gallery):
 def words(html):
     """The visible text without tags."""
     return " ".join(re.sub(r"<[^>]*>", " ", html).replace("\u202f", " ").split())
-
-
-@pytest.mark.slow
-def test_every_data_set_has_a_table_with_its_metrics(finished_run, page):
-    tables = {table.title: table for table in gather_tables(*finished_run)}
-    assert list(tables) == [
-        "labels, data 'drawn answers'",
-        "labels, data 'drawn pairs'",
-        "choices, data 'drawn choices'",
-        "regions, data 'drawn expressions'",
-        "boxes, data 'drawn phrases'",
-    ]
-    assert tables["labels, data 'drawn answers'"].columns == ("accuracy", "other")
-    assert tables["labels, data 'drawn pairs'"].columns == ("accuracy", "consistency")
-    assert [f"<h3>{title[0].upper()}{title[1:].replace(chr(39), '&#39;')}</h3>" in page for title in tables] == [
-        True
-    ] * 5
-
-
-def test_a_label_is_shown_with_bars_and_peoples_answers(page):
-    first, second = list(cards(page, 0).values())[:2]
-    assert "red ✓ 62 % blue ✓ 21 % green 10 %" in words(first) and "people" not in words(first)
-    assert "people red × 7 dark &lt;red&gt; × 3" in words(second)
-    assert first.count('class="bar chosen"') == 2 and 'style="width: 62.0%"' in first
-
-
-def test_two_pictures_are_side_by_side(page):
-    assert list(cards(page, 1))[:2] == ["1:test-0", "1:test-1"]  # keys differ from those of other data sets
-    first = cards(page, 1)["1:test-0"]
-    assert first.count("<img ") == 2 and first.count('style="width: 49.00%"') == 2
-    assert 'alt="Picture 2 of test-0"' in first and "True 72 % False ✓ 28 %" in words(first)
-
-
-def test_choices_are_listed_once_and_the_right_one_is_marked(page):
-    second = cards(page, 2)["2:test-1"]
-    assert words(second).count("is near the tree") == 1
-    assert re.search(r'<li class="right"><b>B</b> <span>it flies', second) and second.count("✓ right") == 1
-    assert "choices A 10 % B ✓ 70 %" in words(second) and "choices_blind A 10 % B ✓ 10 % C 70 %" in words(second)
 
 
 def test_words_that_name_an_object_have_the_number_of_its_box(finished_run, page):
@@ -150,29 +131,6 @@ def test_words_that_name_an_object_have_the_number_of_its_box(finished_run, page
     assert boxes == [pytest.approx((x0, y0, x1 - x0), abs=1e-4) for x0, y0, x1, _ in expected]
     numbers = re.findall(r'class="number" aria-hidden="true" style="left: (.*?)%; top: .*?%">(\d)<', inner)
     assert numbers == [(f"{100 * box[0]:.1f}", str(place)) for place, box in enumerate(expected, 1)]
-
-
-@pytest.mark.slow
-def test_a_text_of_two_inputs_is_shown_once(finished_run):
-    recipe, folder, datasets = finished_run
-    two = {**recipe.inputs, "asked": recipe.inputs["question"]}
-    steps = {**recipe.steps, "answers_blind": recipe.steps["answers_blind"].model_copy(update={"inputs": ("asked",)})}
-    page = write_page_text(recipe.model_copy(update={"inputs": two, "steps": steps}), folder, datasets)
-    inner = next(iter(cards(page, 0).values()))
-    assert inner.count("what color is the") == 1 and "<b>question, asked</b>" in inner
-
-
-def test_the_predicted_and_the_right_region_are_drawn(page):
-    second = cards(page, 3)["3:test-1"]
-    assert second.count('<rect class="under"') == 3 and second.count('<rect class="right"') == 1
-    assert re.search(r"expressions overlap \d+ % ✓ 44 % sure", words(second))
-    assert "expression left" in words(second)  # a single word is not taken for a key
-
-
-def test_a_phrase_is_marked_and_its_rank_is_shown(page):
-    first = cards(page, 4)["4:test-0"]
-    assert re.search(r"there is <mark>a \w+</mark> on the grass", first)
-    assert "right at rank 3 of 4 ✗ 31 % sure" in words(first) and first.count('<rect class="under"') == 2
 
 
 @pytest.mark.slow
@@ -199,12 +157,8 @@ def test_a_failing_renderer_loses_its_cards_but_not_the_page(finished_run, monke
 
     monkeypatch.setattr(AnswerCard, "card", fail)
     page = write_page_text(*finished_run)
-    notes = re.findall(r'<p class="warning">(renderer .*?)</p>', page)
-    assert len(notes) == 1 and re.fullmatch(
-        r"renderer &#39;vqa_card&#39;: card of &#39;test-0&#39;: KeyError: &#39;size&#39;; "
-        "answers that the renderer cannot show are shown as JSON",
-        notes[0],
-    )
+    (note,) = re.findall(r'<p class="warning">(renderer .*?)</p>', page)
+    assert note.startswith("renderer &#39;vqa_card&#39;: card of &#39;test-0&#39;: ") and "KeyError" in note
     shown = words(cards(page, 0)["test-0"])
     assert "answers {&#34;label&#34;: &#34;red&#34;, &#34;probabilities&#34;: {" in shown and "62 % sure" in shown
     assert "overlap" in cards(page, 3)["3:test-1"]

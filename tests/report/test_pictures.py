@@ -1,4 +1,4 @@
-"""Thumbnails of the page."""
+"""Pictures of the page and of notebooks."""
 
 import base64
 import io
@@ -9,7 +9,7 @@ from PIL import Image
 from mmgen.errors import DataError
 from mmgen.examples import All, Example
 from mmgen.parts import Dataset, Picture
-from mmgen.report.pictures import find, thumbnail, thumbnails
+from mmgen.report.pictures import find, picture_tags, thumbnail, thumbnails
 
 
 def picture(key, size=(640, 320)):
@@ -44,10 +44,15 @@ def test_a_thumbnail_shows_a_picture_as_it_looks():
         assert Image.open(io.BytesIO(content)).getpixel((4, 4)) == (value,) * 3
 
 
-def test_a_thumbnail_is_a_small_jpeg():
-    address, width, height = thumbnail(picture("7"), 100)
-    content = base64.b64decode(address.removeprefix("data:image/jpeg;base64,"))
-    assert (width, height) == (100, 50) == Image.open(io.BytesIO(content)).size
+def test_a_notebook_has_small_jpegs_inside_the_html():
+    def missing():
+        raise OSError("no such file")
+
+    tags = picture_tags([picture("<a>"), Picture("x", missing), picture("<a>")], side=100)
+    start, end = '<img src="data:image/jpeg;base64,', '" width="100" height="50" alt="&lt;a&gt;">'
+    assert tags.startswith(start) and tags.endswith(end) and tags.count("<img") == 2
+    image = Image.open(io.BytesIO(base64.b64decode(tags[len(start) :].partition('"')[0])))
+    assert image.size == (100, 50) and image.format == "JPEG"
 
 
 def test_an_example_has_its_pictures_only_if_all_are_there():

@@ -1,28 +1,21 @@
-"""Values of the table over seeds."""
+"""Notes below the table of a run."""
 
-import statistics
-
-from mmgen.report.table import _below_chance, over_seeds
-from mmgen.scoring.table import Cell
+from mmgen.report.table import _below_chance, describe_seeds
 
 
-def test_a_deviation_needs_two_values():
-    rows = [{"a": 1.0, "b": None, "c": None}, {"a": 3.0, "b": 2.0, "c": None}]
-    assert over_seeds(rows) == {"a": Cell(2.0, statistics.stdev([1.0, 3.0])), "b": Cell(2.0)}
+def test_scores_worse_than_chance_are_in_a_note():
+    chance = {"Q->A": 25.0, "QA->R": 25.0, "Q->AR": 6.25, "loss": 2.0}
+
+    def notes(**values):
+        return [*_below_chance("step", values, chance, frozenset({"loss"}))]
+
+    assert notes(**{"Q->A": 25.0, "QA->R": 30.0, "Q->AR": None, "loss": 1.0, "people": 1.0}) == []
+    assert notes(**{"Q->A": 24.999, "Q->AR": 6.25, "loss": 2.001}) == []  # equal in the digits that are shown
+    bad = notes(**{"Q->A": 26.0, "QA->R": 24.0, "Q->AR": 5.0, "loss": 2.5})
+    assert bad == ["step: worse than chance in QA->R, Q->AR, loss"]
 
 
-def test_every_score_worse_than_chance_is_in_a_note():
-    chance = {"Q->A": 25.0, "QA->R": 25.0, "Q->AR": 6.25, "loss": 2.0, "people": None}
-    rows = {
-        "good": {"Q->A": 25.0, "QA->R": 30.0, "Q->AR": None, "loss": 1.0, "people": 1.0},
-        "equal": {"Q->A": 24.999, "QA->R": 25.0, "Q->AR": 6.25, "loss": 2.001},  # in the digits that are shown
-        "bad": {"Q->A": 26.0, "QA->R": 24.0, "Q->AR": 5.0, "loss": 2.5},
-    }
-    assert [*_below_chance(rows, chance, frozenset({"loss"}))] == [
-        "bad: QA->R 24.00 is below chance, 25.00; Q->AR 5.00 is below chance, 6.25; loss 2.50 is above chance, 2.00"
-    ]
-    columns = [f"type {number}" for number in range(6)]
-    (note,) = _below_chance({"bad": dict.fromkeys(columns, 0.0)}, dict.fromkeys(columns, 1.0), frozenset())
-    assert note.endswith("; type 3 0.00 is below chance, 1.00; and 2 more columns")
-    (note,) = _below_chance({"bad": dict.fromkeys(columns[:5], 0.0)}, dict.fromkeys(columns, 1.0), frozenset())
-    assert note.endswith("; and 1 more column")
+def test_the_seeds_of_rows_are_named():
+    assert describe_seeds({"a": [4], "b": [4]}) == "seed 4"
+    assert describe_seeds({"a": [4, 5], "b": [4, 5]}) == "mean ± standard deviation over seeds 4, 5"
+    assert describe_seeds({"a": [4, 5], "b": [4]}) == "mean ± standard deviation over seeds: a 4, 5; b 4"

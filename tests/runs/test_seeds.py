@@ -16,8 +16,8 @@ from mmgen.data.datasets import Datasets
 from mmgen.examples import Scores
 from mmgen.registry import installed
 from mmgen.report.short_paths import tell_apart
-from mmgen.report.table import over_seeds
-from mmgen.scoring.intervals import means_over_examples
+from mmgen.scoring.compare import cells_of
+from mmgen.scoring.intervals import summed
 from mmgen.scoring.table import Cell
 from mmgen.storage.run_folder import RunFolder
 
@@ -80,12 +80,26 @@ def test_seeds_that_are_not_finished_are_left_out_of_the_rows_they_lack(runs, tm
     (tmp_path / "default/seed-6/steps/second/scores.json").unlink()
     folder = RunFolder(tmp_path / "default/seed-4")
     recipe = folder.recipe(installed())
-    averages = report.average_seeds(report.gather_tables(recipe, folder, Datasets(recipe))[0], folder)
+    ((_, averages),) = report.tables_with_seeds(recipe, folder, Datasets(recipe))
     assert averages.notes[0] == "mean ± standard deviation over seeds: first 4, 5, 6; second 4, 5"
     values = reached(runs, "second", "distinct")[:2]
-    assert (
-        averages.of("step")["second"]["distinct"] == over_seeds([{"distinct": value} for value in values])["distinct"]
-    )
+    assert averages.of("step")["second"]["distinct"] == cells_of([{"distinct": value} for value in values])["distinct"]
+
+
+def test_a_note_below_the_table_over_seeds_names_the_seeds_that_it_is_about(runs, tmp_path):
+    """Whichever seed the table is built from: a run of several seeds prints that of the last."""
+    shutil.copytree(runs, tmp_path / "default")
+    for seed, notes in ((4, ["of all", "of two"]), (5, ["of all", "of two"]), (6, ["of all", "of one"])):
+        scores = tmp_path / f"default/seed-{seed}/steps/second/scores.json"
+        saved = json.loads(scores.read_text())
+        scores.write_text(json.dumps({**saved, "notes": notes}))
+    for seed in (4, 6):
+        folder = RunFolder(tmp_path / f"default/seed-{seed}")
+        recipe = folder.recipe(installed())
+        ((_, averages),) = report.tables_with_seeds(recipe, folder, Datasets(recipe))
+        notes = averages.notes
+        assert {"of all", "seeds 4, 5: of two", "seed 6: of one"} <= set(notes)
+        assert not {"of one", "of two"} & set(notes)
 
 
 def shifted(run: Path, step: str, column: str, more: float) -> None:
@@ -100,14 +114,14 @@ def shifted(run: Path, step: str, column: str, more: float) -> None:
 def test_differences_have_intervals_over_examples_in_pairs_and_over_seeds(own_runs, tmp_path, monkeypatch):
     shutil.copytree(own_runs, tmp_path / "more")
     scores = json.loads((own_runs / "seed-4/steps/first/scores.json").read_text())
-    known = means_over_examples(Scores(scores["values"], scores["per_example"]))
-    column = next(iter(known))
+    count = len(next(iter(scores["per_example"].values())))
+    column = next(iter(summed(Scores(scores["values"], scores["per_example"]), {}, [*map(str, range(count))])))
     for seed in (4, 5, 6):
         shifted(tmp_path / f"more/seed-{seed}", "first", column, 10.0)
     both = [own_runs, tmp_path / "more"]
 
     def difference(*paths: Path) -> Cell:
-        return report.compare(paths).tables[-1].of("difference")["first"][column]
+        return report.compare(paths)[-1].of("difference")["first"][column]
 
     single = difference(*(path / "seed-4" for path in both))
     assert single.value == pytest.approx(10) and single.interval == pytest.approx((10, 10))  # example by example
@@ -115,9 +129,10 @@ def test_differences_have_intervals_over_examples_in_pairs_and_over_seeds(own_ru
     low, high = several.interval
     assert several.value == pytest.approx(10) and (low < 10 < high if len(set(values)) > 1 else low == high)
     assert f"minus {tell_apart(both)[0]}" in mmgen("compare", *both)
-    different_ids = iter("abcdefghi")
-    monkeypatch.setattr(sys.modules["mmgen.report.compare"], "_targets_by_id", lambda examples: next(different_ids))
-    assert "no difference for first of more" in str(report.compare(both))  # other examples
+    monkeypatch.setattr(
+        sys.modules["mmgen.report.compare"]._Run, "examples", lambda run, step: [run.label]
+    )  # other examples
+    assert "no difference for first of more" in str(report.compare(both)[-1])
 
 
 @pytest.fixture

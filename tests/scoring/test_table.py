@@ -1,10 +1,12 @@
 """The one table of scores, in every form."""
 
-import csv
-import io
+from dataclasses import replace
 
+import pytest
+
+from mmgen.errors import MmgenError
 from mmgen.progress import table
-from mmgen.scoring.table import Cell, Row, ScoreTable
+from mmgen.scoring.table import Cell, Row, ScoreTable, chosen, write
 
 SCORES = ScoreTable(
     ("BLEU-4", "R@1", "loss"),
@@ -63,22 +65,24 @@ a\_run minus b & both & +0.0 [$-$1.5, 0.0] & - & - \\
     )
 
 
-def test_csv_is_not_rounded_and_has_what_is_known():
-    assert list(csv.reader(io.StringIO(SCORES.csv())))[:3] == [
-        ["run", "step", "kind", "score", "value", "deviation", "low", "high", "p"],
-        ["a_run", "both", "step", "BLEU-4", "39.4567", "1.5", "", "", ""],
-        ["a_run", "both", "step", "loss", "2.0", "", "", "", ""],
-    ]
-    assert SCORES.csv().splitlines()[-1] == "a_run minus b,both,difference,BLEU-4,-0.001,,-1.5,0.0,0.04"
+def test_tables_are_written_by_the_ending_of_the_name(tmp_path):
+    for name in ("a.csv", "a.md", "a.tex"):
+        write([SCORES], tmp_path / name, digits=1)
+    lines = (tmp_path / "a.csv").read_text().splitlines()  # not rounded, without unknown scores
+    assert lines[:2] == ["run,step,kind,score,value,deviation,low,high,p", "a_run,both,step,BLEU-4,39.4567,1.5,,,"]
+    assert lines[-1] == "a_run minus b,both,difference,BLEU-4,-0.001,,-1.5,0.0,0.04"
+    assert (tmp_path / "a.md").read_text() == SCORES.markdown(1) + "\n"
+    assert (tmp_path / "a.tex").read_text() == f"% needs \\usepackage{{booktabs}}\n\n{SCORES.latex(1)}\n"
+    with pytest.raises(MmgenError, match=r"a.xls: the name must end in .csv, .tex, .md$"):
+        write([SCORES], tmp_path / "a.xls")
 
 
-def test_a_notebook_gets_escaped_html():
-    shown = ScoreTable(("<b>", "x"), (Row(("both",), {"<b>": Cell(1.0)}),), ("a & b",), title="texts")
-    assert repr(shown) == "<ScoreTable of texts: both; <b>, x>"
-    assert shown._repr_html_() == (
-        "<table>\n<caption>texts</caption>\n<tr><th>step</th><th>&lt;b&gt;</th><th>x</th></tr>\n"
-        "<tr><td>both</td><td>1.00</td><td>-</td></tr>\n</table>\n<p>a &amp; b</p>"
-    )
+def test_scores_are_chosen_by_name():
+    assert [shown.columns for shown in chosen([SCORES, replace(SCORES, notes=())], ["loss", "R@1"])] == [
+        ("loss", "R@1")
+    ] * 2
+    with pytest.raises(MmgenError, match="no score is called 'BLEU4'; did you mean 'BLEU-4'"):
+        chosen([SCORES], ["BLEU4"])
 
 
 def test_the_best_value_is_the_highest_or_the_lowest_unless_all_are_shown_alike():

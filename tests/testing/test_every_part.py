@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import base64
 import json
+import re
 from pathlib import Path
 
 import h5py
@@ -14,16 +15,15 @@ import pytest
 import torch
 import transformers
 from mmgen_encoders import FAMILIES, AnyEncoder
-from mmgen_extractors import BottomUpTsv, Detector, FasterRcnn, LxmertH5, NpzFolder, Roi, TimmGrid
+from mmgen_extractors import BottomUpTsv, Detector, LxmertH5, NpzFolder, Roi, TimmGrid
 from mmgen_inputs import Grid, Regions
 from mmgen_metrics import CaptionScores, Diversity
-from torchvision.models import get_model
 
 import mmgen.testing
 from mmgen.examples import Example
 from mmgen.features.writer import StoreWriter
 from mmgen.parts import Record
-from mmgen.registry import KINDS, installed
+from mmgen.registry import installed
 from mmgen.testing import EmbedderSuite, ExtractorSuite, MetricSuite
 
 pytestmark = pytest.mark.slow
@@ -96,21 +96,6 @@ class TestDetector(ExtractorSuite):
         return Detector(model=str(self.weights), max_regions=3)
 
 
-class TestFasterRcnn(ExtractorSuite):
-    """With a small box head; plugins/regions/test_detector.py has torchvision's own."""
-
-    @pytest.fixture(autouse=True)
-    def small(self, monkeypatch):
-        def built(*arguments, **more):
-            return get_model(*arguments, box_head=head, **more)
-
-        head = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(256, 1024))
-        monkeypatch.setattr("mmgen_extractors.faster_rcnn.get_model", built)
-
-    def config(self):
-        return FasterRcnn(model="fasterrcnn_mobilenet_v3_large_320_fpn", weights="random", max_regions=3)
-
-
 class Published(ExtractorSuite):
     @pytest.fixture(autouse=True)
     def folder(self, tmp_path):
@@ -169,47 +154,31 @@ class TestDiversity(MetricSuite):
         return Diversity()
 
 
-def suites() -> dict[str, set[str]]:
-    """Of every class of tests/ that is a suite by name or by descent: the names and texts that its `config` uses."""
+def test_every_part_has_its_suite():
+    """Every part of mmgen is named in the `config` of a class of tests/ that is a suite by name or by descent. Encoders
+    are tried in test_suites.py, a family at a time; any others in test_any_encoder.py."""
+    suites = {name: name for name in mmgen.testing.__all__ if name.endswith("Suite")}  # class -> its suite
     classes = [
         node
         for path in (*TESTS.rglob("test_*.py"), *(TESTS / "kit").glob("*.py"))
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.ClassDef)
     ]
-    kinds = {name: name for name in mmgen.testing.__all__ if name.endswith("Suite")}  # class -> its suite
-    for _ in classes:  # until those that descend from others are found too
-        descendants = {
-            node.name: kinds[name]
-            for node in classes
-            for base in node.bases
-            if (name := ast.unparse(base).rpartition(".")[2]) in kinds
-        }
-        if descendants.items() <= kinds.items():
-            break
-        kinds |= descendants
-    tested: dict[str, set[str]] = {}
-    for node in classes:
-        for method in node.body:
-            if node.name in kinds and isinstance(method, ast.FunctionDef) and method.name == "config":
-                names = {
-                    inner.id if isinstance(inner, ast.Name) else str(inner.value)
-                    for inner in ast.walk(method)
-                    if isinstance(inner, ast.Name | ast.Constant)
-                }
-                tested.setdefault(kinds[node.name], set()).update(names)
-    return tested
-
-
-def test_every_part_has_its_suite():
-    """Encoders are tried in test_suite.py, a family at a time; any others in test_any_encoder.py."""
-    tested, ours = suites(), [part for part in installed().parts if part.source.distribution == "mmgen-framework"]
-    tested["BackboneSuite"] |= {family.__name__ for family in (*FAMILIES, AnyEncoder)}
-    suite_names = {kind: f"{kind.title()}Suite" for kind in KINDS}
-    assert {*suite_names.values()} <= {*mmgen.testing.__all__}, "a kind of part has no suite"
+    for node in classes * 3:  # those that descend from others are found later
+        bases = (ast.unparse(base).rpartition(".")[2] for base in node.bases)
+        suites.update((node.name, suites[base]) for base in bases if base in suites)
+    tested = {
+        (suites[node.name], word)
+        for node in classes
+        for method in node.body
+        if node.name in suites and getattr(method, "name", "") == "config"
+        for word in re.findall(r"\w+", ast.unparse(method))
+    }
+    tested |= {("BackboneSuite", family.__name__) for family in (*FAMILIES, AnyEncoder)}
+    ours = [part for part in installed().parts if part.source.distribution == "mmgen-framework"]
     without = [
-        f"{part.kind} '{part.name}': no {suite_names[part.kind]} in tests/ whose config() is {part.config.__name__}"
+        f"{part.kind} '{part.name}': no suite in tests/ whose config() is {part.config.__name__}"
         for part in ours
-        if not {part.config.__name__, part.name} & tested.get(suite_names[part.kind], set())
+        if not {(f"{part.kind.title()}Suite", name) for name in (part.config.__name__, part.name)} & tested
     ]
     assert len(ours) > 25 and not without, "\n".join(without)

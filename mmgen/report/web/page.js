@@ -18,7 +18,7 @@ layers?.addEventListener("change", () => { const word = on; clear(); if (word) s
 
 function clear() {
   if (!on) return;
-  around(on).querySelector(".frame .looks")?.remove();
+  for (const drawing of around(on).querySelectorAll(".looks")) drawing.remove();
   around(on).querySelector(".attention").textContent = "";
   for (const element of on.closest(".say").querySelectorAll(".unit, .word")) { element.style.background = ""; element.classList.remove("on"); }
   on = null;
@@ -38,8 +38,8 @@ function selectWord(word) {
     const units = looks.units[input] || [];
     const inputWeights = weights.slice(place, place + units.length);
     place += units.length;
-    if (looks.boxes[input]) drawBoxes(card, looks.boxes[input], inputWeights);
-    else shadeWords(card, input, inputWeights);
+    if (looks.boxes[input]) drawBoxes(card, looks, input, inputWeights);
+    else unitsOf(card, input).forEach((unit, i) => { unit.style.background = shade(inputWeights[i]); });
     shares.push([input, inputWeights.reduce((a, b) => a + b, 0), top(units, inputWeights)]);
   }
   shares.push(["special tokens ([CLS], [SEP])", weights[place], ""], ["itself and the words before it", weights[place + 1], ""]);
@@ -60,48 +60,22 @@ function describeWord(card, word, shares) {
   around(card).querySelector(".attention").replaceChildren(bold, " attends to " + parts.join(", "));
 }
 
-function drawBoxes(card, boxes, weights) {
-  const frame = around(card).querySelector(".frame");
-  if (!frame) return;
-  const drawing = svg("svg", { class: "looks", viewBox: "0 0 1 1", preserveAspectRatio: "none", "aria-hidden": "true" });
-  boxes.forEach(([x0, y0, x1, y1], i) => {
+function drawBoxes(card, looks, input, weights) {
+  const shots = [...around(card).querySelectorAll(".shot")];
+  const drawings = shots.map(() => svg("svg", { class: "looks", viewBox: "0 0 1 1", preserveAspectRatio: "none", "aria-hidden": "true" }));
+  looks.boxes[input].forEach(([x0, y0, x1, y1], i) => {
     const strong = strength(weights[i]);
     if (!strong) return;
-    drawing.append(svg("rect", { x: x0, y: y0, width: Math.max(0, x1 - x0), height: Math.max(0, y1 - y0), style: boxes.length > 20 ? "stroke-width: 1" : "", "stroke-opacity": strong.toFixed(2), "fill-opacity": (0.28 * strong * (1 - 0.8 * (x1 - x0) * (y1 - y0))).toFixed(2) }));
+    drawings[looks.pictures[input][i] ?? 0]?.append(svg("rect", { x: x0, y: y0, width: Math.max(0, x1 - x0), height: Math.max(0, y1 - y0), style: weights.length > 20 ? "stroke-width: 1" : "", "stroke-opacity": strong.toFixed(2), "fill-opacity": (0.28 * strong * (1 - 0.8 * (x1 - x0) * (y1 - y0))).toFixed(2) }));
   });
-  frame.append(drawing);
+  shots.forEach((shot, i) => shot.append(drawings[i]));
 }
 
-function shadeWords(card, input, weights) {
-  unitsOf(card, input).forEach((unit, i) => { unit.style.background = shade(weights[i]); });
-}
-
-// One Tab stop per card; the arrow keys move from word to word and from text to text.
-for (const card of cards) {
-  const words = [...card.querySelectorAll(".word")];
-  words.forEach((word, i) => { word.tabIndex = i ? -1 : 0; word.setAttribute("role", "button"); });
-}
+for (const word of document.querySelectorAll(".word")) { word.tabIndex = 0; word.setAttribute("role", "button"); }
 const gallery = document.getElementById("cards");
 const wordOf = (event) => (event.target instanceof Element ? event.target.closest(".word") : null);
 for (const kind of ["pointerover", "click", "focusin"]) gallery.addEventListener(kind, (event) => { const word = wordOf(event); if (word) selectWord(word); });
-gallery.addEventListener("keydown", (event) => {
-  const word = wordOf(event);
-  if (event.key === "Escape") return clear();
-  if (!word) return;
-  const card = word.closest(".card"), words = [...card.querySelectorAll(".word")];
-  const lines = [...card.querySelectorAll(".wrote > li")].filter((line) => line.querySelector(".word"));
-  const line = lines.indexOf(word.closest("li")), place = [...word.parentNode.children].indexOf(word);
-  const beside = (step) => { const next = lines[line + step]?.querySelectorAll(".word"); return next && next[Math.min(place, next.length - 1)]; };
-  const to = { ArrowRight: () => words[words.indexOf(word) + 1], ArrowLeft: () => words[words.indexOf(word) - 1], ArrowDown: () => beside(1), ArrowUp: () => beside(-1),
-    Home: () => word.parentNode.firstElementChild, End: () => word.parentNode.lastElementChild }[event.key];
-  if (!to) return;
-  event.preventDefault();
-  const next = to();
-  if (!next) return;
-  word.tabIndex = -1;
-  next.tabIndex = 0;
-  next.focus();
-});
+gallery.addEventListener("keydown", (event) => { if (event.key === "Escape") clear(); });
 
 // --- searching, sorting, and the number of visible cards
 const at = (id) => document.getElementById(id);
@@ -109,81 +83,76 @@ const find = at("find"), metric = at("metric"), order = at("order"), dataset = a
 at("choose").hidden = false;
 at("choose").addEventListener("submit", (event) => event.preventDefault());
 const texts = new Map(cards.map((card) => [card, card.querySelector(".examples").textContent.toLowerCase()]));
-const metricName = () => metric.selectedOptions[0].dataset.name; // undefined for "none"
-const ofGallery = (element) => !dataset || element.dataset.gallery === dataset.value;
-let ordered = cards, most = AT_ONCE;
+const ofGallery = (card) => !dataset || card.dataset.gallery === dataset.value;
+const isBinary = (values) => values.every((value) => value === 0 || value === 100); // right or wrong
+let ordered = cards, most = AT_ONCE, metrics = {};
 
-const matchingCards = () => {
-  const query = find.value.trim().toLowerCase();
-  return ordered.filter((card) => ofGallery(card) && texts.get(card).includes(query));
-};
-
-function show() {
-  const all = cards.filter(ofGallery), matches = matchingCards(), shown = new Set(matches.slice(0, most)), left = matches.length - shown.size;
-  for (const card of cards) { card.hidden = !shown.has(card); card.classList.remove("later"); }
-  at("count").textContent = find.value.trim() ? `${matches.length} of ${all.length}` : left ? `${shown.size} of ${all.length} shown` : "";
+function show(count = AT_ONCE) {
+  most = count;
+  const query = find.value.trim(), all = ordered.filter(ofGallery), matches = all.filter((card) => texts.get(card).includes(query.toLowerCase()));
+  const shown = matches.slice(0, most), left = matches.length - shown.length;
+  for (const card of cards) { card.hidden = !shown.includes(card); card.classList.remove("later"); }
+  at("count").textContent = query ? `${matches.length} of ${all.length}` : left ? `${shown.length} of ${all.length} shown` : "";
   at("none").hidden = matches.length > 0;
-  at("none").textContent = matches.length ? "" : `No example contains \u201c${find.value.trim()}\u201d in its id or texts.`;
+  at("none").textContent = matches.length ? "" : `No example contains \u201c${query}\u201d in its id or texts.`;
   at("more").parentNode.hidden = !left;
   at("more").textContent = `Show ${Math.min(AT_ONCE, left)} more of ${left}`;
+  return matches;
 }
-
-function showFirst() { most = AT_ONCE; show(); }
-
-at("more").addEventListener("click", () => {
-  const first = matchingCards()[most];
-  most += AT_ONCE;
-  show();
-  first.tabIndex = -1; // keyboard focus moves to the first new card
-  first.focus({ preventScroll: true });
-});
 
 function reveal() { // a link may point to a hidden card
   const card = gallery.querySelector(":target")?.closest(".card");
   if (!card?.hidden) return;
   find.value = "";
-  if (dataset && !ofGallery(card)) { dataset.value = card.dataset.gallery; updateOptions(); }
-  most = Math.max(AT_ONCE, matchingCards().indexOf(card) + 1);
-  show();
+  if (dataset && !ofGallery(card)) { dataset.value = card.dataset.gallery; choose(); }
+  show(Math.max(AT_ONCE, show().indexOf(card) + 1));
   card.scrollIntoView();
 }
 
+function choose() { // the metrics of the selected data set, right or wrong ones first, and the choice of attention layers
+  clear();
+  if (layers) layers.parentNode.hidden = !cards.some((card) => ofGallery(card) && card.querySelector(".attention"));
+  metrics = {};
+  for (const step of data.steps[dataset?.value ?? 0]) for (const [name, values] of Object.entries(data.scores[step])) (metrics[name] ??= []).push(...Object.values(values));
+  const splits = (name) => isBinary(metrics[name]) && new Set(metrics[name]).size === 2;
+  const names = Object.keys(metrics).filter((name) => metrics[name].length).sort((a, b) => splits(b) - splits(a));
+  metric.replaceChildren(new Option("none", ""), ...names.map((name) => new Option(name, name)));
+  metric.value = names[0] ?? "";
+  for (const select of [metric, order]) select.parentNode.hidden = !names.length;
+  score();
+}
+
 function score() {
-  const name = metricName(), { binary, lower } = metric.selectedOptions[0].dataset;
+  const name = metric.value, binary = isBinary(metrics[name] ?? []);
   for (const line of gallery.querySelectorAll(".wrote > li")) {
-    const value = data.scores[line.closest(".say").dataset.id][line.dataset.step][name], shown = line.querySelector(".score");
-    const wrong = binary !== undefined && (value === 0) === (lower === undefined);
-    shown.textContent = value === undefined ? "" : binary === undefined ? value.toFixed(1) : `${name} ${wrong ? "\u2717" : "\u2713"}`;
+    const value = data.scores[line.dataset.step][name]?.[line.closest(".say").dataset.id], shown = line.querySelector(".score");
+    const wrong = binary && (value === 0) !== data.lower.includes(name);
+    shown.textContent = value === undefined ? "" : binary ? `${name} ${wrong ? "\u2717" : "\u2713"}` : value.toFixed(1);
     shown.classList.toggle("no", value !== undefined && wrong);
   }
   sort();
 }
 
-function updateOptions() { // the metrics of the selected data set, and the choice of attention layers
-  if (layers) layers.parentNode.hidden = !cards.some((card) => ofGallery(card) && [...card.querySelectorAll(".say")].some((part) => data.looks[part.dataset.id].weights.last));
-  if (!metric) return;
-  for (const option of metric.options) option.hidden = option.disabled = option.value !== "" && !ofGallery(option);
-  metric.value = [...metric.options].find((option) => option.value !== "" && !option.disabled)?.value ?? "";
-  score();
-}
-
 function sort() {
   const sign = { low: 1, high: -1 }[order.value];
   const rank = (card) => { // cards without a score come last
-    const scores = [...card.querySelectorAll(".say")].flatMap((part) => Object.values(data.scores[part.dataset.id]));
-    const values = scores.map((columns) => columns[metricName()]).filter((value) => value !== undefined);
+    const values = [...card.querySelectorAll(".say")].flatMap((part) => Object.values(data.scores).map((of) => of[metric.value]?.[part.dataset.id])).filter((value) => value !== undefined);
     return values.length ? sign * values.reduce((a, b) => a + b, 0) / values.length : Number.MAX_VALUE;
   };
   ordered = sign ? cards.map((card) => [rank(card), card]).sort((a, b) => a[0] - b[0]).map(([, card]) => card) : cards;
   gallery.append(...ordered);
-  showFirst();
+  show();
 }
 
-find.addEventListener("input", showFirst);
-dataset?.addEventListener("change", () => { clear(); updateOptions(); showFirst(); });
-metric?.addEventListener("change", score);
-order?.addEventListener("change", sort);
-updateOptions();
-show();
+at("more").addEventListener("click", () => {
+  const first = show(most + AT_ONCE)[most - AT_ONCE];
+  first.tabIndex = -1; // keyboard focus moves to the first new card
+  first.focus({ preventScroll: true });
+});
+find.addEventListener("input", () => show());
+dataset?.addEventListener("change", choose);
+metric.addEventListener("change", score);
+order.addEventListener("change", sort);
+choose();
 addEventListener("hashchange", reveal);
 reveal();

@@ -1,9 +1,11 @@
 """Grids: cells in order, pooled from the right part of the picture, and read like regions."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
-from mmgen_extractors import TimmGrid
+from mmgen_extractors import Roi, TimmGrid
 from mmgen_inputs import Grid
 from PIL import Image
 from torch import nn
@@ -43,13 +45,14 @@ def test_cells_row_by_row():
     assert np.allclose(record.boxes[0], [0, 0, 1 / 3, 1 / 3]) and np.allclose(record.boxes[5], [2 / 3, 1 / 3, 1, 2 / 3])
 
 
-def test_a_cell_is_its_part_of_the_map():
-    extractor = TimmGrid(image_size=96, grid=3, pool=2).build()
-    (record,) = extractor.records([picture()])
-    maps, extents = extractor.network([picture().load()])  # (1, 64, 48, 48)
-    assert maps.shape == (1, 64, 48, 48) and extents.tolist() == [[1, 1]]
-    part = maps[0, :, 16:24, 40:48].mean((1, 2))  # row 2, column 3 of the cells; its upper right quarter
-    assert np.allclose(record.features[5].reshape(64, 4)[:, 1], part.numpy(), atol=1e-5)
+def test_cells_are_what_roi_gives_for_their_boxes():
+    """The picture is padded, not stretched, so that a grid and regions of one network see the same."""
+    (record,) = TimmGrid(image_size=96, grid=3, pool=2).build().records([picture()])
+    boxed = replace(picture(), boxes=[tuple(box) for box in record.boxes.tolist()])
+    (regions,) = Roi(image_size=96, pool=2).build().records([boxed])
+    assert np.allclose(record.features, regions.features, atol=1e-6) and np.allclose(record.boxes, regions.boxes)
+    (own,) = TimmGrid(image_size=96, grid=3, pool=2).build().records([replace(picture(), boxes=[(0, 0, 1, 1)])])
+    assert np.array_equal(own.features, record.features)
 
 
 def test_features_are_the_pictures_alone():

@@ -42,7 +42,7 @@ class Recurrent(Tiny):
     """A recurrent network."""
 
     def build(self, texts=None, folder=None):
-        return RecurrentBackbone(self, super().build(texts, folder).tokenizer.words)
+        return RecurrentBackbone(self, super().build(texts, folder).tokenizer)
 
 
 @pytest.mark.slow

@@ -1,0 +1,600 @@
+"""Typical mistakes of part authors: the suite of each kind catches them in words, and passes a correct part."""
+
+import copy
+import itertools
+import random
+from collections import namedtuple
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from kit.mistakes import PARTS, Counted, Judge, Labels, Mean, Shown, Sure, failures, suite
+from mmgen_generators.masked import MaskedGenerator, MaskedTargets
+from torch import nn
+
+from mmgen.attention import visible
+from mmgen.cards import Bar, Card, Choice, Piece
+from mmgen.decoding import Decoding
+from mmgen.errors import DataError, UnavailableError
+from mmgen.examples import Scores
+from mmgen.objectives import Objective
+from mmgen.parts import FailedImage, ProbeResult
+from mmgen.tensors import WRITTEN, Hiding, Loss, Segment, Targets
+from mmgen.testing import TinyBackbone, ToyDataset
+from mmgen.testing.rows import last, prefix
+from mmgen.testing.tiny import TinyCache
+from mmgen.testing.toy import WordsEmbedder, WordsReader
+
+Mistake = namedtuple("Mistake", "suite test says")
+MISTAKES = []
+
+
+def mistake(kind, test, says, **changes):
+    MISTAKES.append(Mistake(suite(kind, **changes), f"test_{test}", says))
+
+
+# Backbones
+
+
+def sees(**layout):
+    """A backbone that takes the rows' layout for another one."""
+
+    def seen(self, slots, cache):
+        wrong = replace(slots.layout, **{name: change(getattr(slots.layout, name)) for name, change in layout.items()})
+        return visible(wrong, wrong if cache is None else cache.grow(wrong))
+
+    return {"seen": seen}
+
+
+def reads(**columns):
+    """A backbone that reads other columns than those of its slots."""
+
+    def encode(self, slots, cache=None, output=()):
+        wrong = {name: change(self, slots) for name, change in columns.items()}
+        return TinyBackbone.encode(self, replace(slots, **wrong), cache, output)
+
+    return {"encode": encode}
+
+
+def caching(**methods):
+    return {"new_cache": lambda self: type("WrongCache", (TinyCache,), methods)()}
+
+
+def future(self, slots, cache):
+    """All slots of the same target."""
+    keys = slots.layout if cache is None else cache.layout
+    target = (slots.layout.group.unsqueeze(2) == keys.group.unsqueeze(1)) & (keys.group > 0).unsqueeze(1)
+    return TinyBackbone.seen(self, slots, cache) | target
+
+
+def near(self, slots, cache):
+    """Four positions to either side."""
+    distance = slots.positions.unsqueeze(1) - slots.positions.unsqueeze(2)
+    return TinyBackbone.seen(self, slots, cache) & (distance.abs() <= 4)
+
+
+WORDS, PACKED = "other_words_change_only_what_sees_them", "packed_targets_equal_separate_ones"
+mistake("Backbone", PACKED, "or padding does; encode must obey", **sees(role=lambda role: role.clamp(min=1)))
+mistake("Backbone", PACKED, "differs from one behind the input", seen=future)
+mistake(
+    "Backbone",
+    WORDS,
+    "a [MASK] does not see its input",
+    seen=lambda self, slots, cache: torch.eye(slots.states.shape[1]).bool().expand(len(slots.states), -1, -1),
+)
+mistake("Backbone", WORDS, 'says mixes = "nothing"', config={"mixes": "nothing"})
+mistake("Backbone", "attributes", 'or "causal" with mixes = "row"', masks="causal")
+mistake("Backbone", "attributes", "must be four ids of the tokenizer, but are [1, 3, 3, 0]", end_id=3)
+mistake("Backbone", "attributes", "published takes weights with unknown names", published=lambda self, weights: weights)
+mistake("Backbone", PACKED, "those of one another", **sees(group=lambda group: group.clamp(max=1)))
+mistake(
+    "Backbone",
+    PACKED,
+    "and count by `slots.positions`",
+    **reads(positions=lambda self, slots: torch.arange(slots.positions.shape[1]).expand_as(slots.positions)),
+)
+TYPES = "types_and_positions_change_states"
+mistake("Backbone", TYPES, "give the same states", **reads(types=lambda self, slots: slots.types * 0))
+mistake("Backbone", TYPES, "a token type or position fails", made=lambda self: setattr(self, "types", 3))
+CACHE = "cache_equals_no_cache"
+mistake(
+    "Backbone",
+    CACHE,
+    "after cache.forget(n), the same slots",
+    **caching(forget=lambda self, n: TinyCache._change(self, lambda t: t.roll(n, 1)[:, : t.shape[1] - n])),
+)
+mistake(
+    "Backbone",
+    CACHE,
+    "cache.repeat(2) must give every row twice",
+    **caching(repeat=lambda self, times: self._change(lambda t: torch.cat([t] * times))),
+)
+mistake(
+    "Backbone",
+    CACHE,
+    "cache.select(rows) must keep",
+    **caching(select=lambda self, rows: self._change(lambda t: t[:3])),
+)
+mistake("Backbone", "cache_rearranges", "must have the keys and values", **caching(rearrange=lambda self, slots: None))
+mistake("Backbone", "states", "other states", **reads(states=lambda self, s: torch.dropout(s.states, 0.1, True)))
+mistake(
+    "Backbone",
+    "states",
+    "a row of max_positions slots fails",
+    made=lambda self: setattr(self, "max_positions", self.max_positions + 1),
+)
+mistake(
+    "Backbone",
+    "states",
+    "a slot must see itself",
+    seen=lambda self, slots, cache: TinyBackbone.seen(self, slots, cache) & slots.layout.real[:, :, None],
+)
+mistake("Backbone", "text_and_tokens", "`all_special_ids`?", encode_text=lambda self, text: [1, 5])
+mistake(
+    "Backbone",
+    "save_and_load",
+    "tokens or logits are different",
+    embed=lambda self, ids: self.words(ids) + id(self) % 1000,
+)
+
+# Embedders
+
+
+def embeds(change, **members):
+    """An embedder whose segment is changed by a function of the embedder, the segment and the mask."""
+
+    def forward(self, ids, mask):
+        return change(self, WordsEmbedder.forward(self, ids, mask), mask)
+
+    return {"forward": forward, **members}
+
+
+NEIGHBOURS, PARAMETERS = "neighbours_and_padding_change_nothing", "parameters"
+mistake(
+    "Embedder",
+    NEIGHBOURS,
+    "different states in a batch",
+    **embeds(lambda self, segment, mask: Segment(segment.states - segment.states.mean((0, 1)), mask)),
+)
+mistake(
+    "Embedder", NEIGHBOURS, "mask padding", **embeds(lambda self, s, mask: Segment(s.states, torch.ones_like(mask)))
+)
+mistake(
+    "Embedder",
+    NEIGHBOURS,
+    "different positions in a batch",
+    **embeds(lambda self, s, m: replace(s, positions=torch.arange(m.shape[1]).flip(0).expand(m.shape))),
+)
+mistake(
+    "Embedder",
+    NEIGHBOURS,
+    "tail_term returns (2,); expected (2, 12)",
+    tail_term=lambda self, slots, collated: torch.ones(len(slots.states)),
+)
+mistake(
+    "Embedder",
+    "segments",
+    "and input_size of the backbone, 28",
+    **embeds(lambda self, s, m: Segment(s.states[..., :12], m)),
+)
+mistake(
+    "Embedder",
+    PARAMETERS,
+    "self._backbone = [backbone], a list",
+    made=lambda self: setattr(self, "backbone", self._backbone[0]),
+)
+mistake("Embedder", PARAMETERS, "scale is a plain tensor", made=lambda self: setattr(self, "scale", torch.ones(3)))
+mistake(
+    "Embedder",
+    PARAMETERS,
+    "store everything that changes states in parameters",
+    made=lambda self: setattr(self, "scale", random.random()),
+    **embeds(lambda self, s, mask: Segment(s.states * self.scale, mask)),
+)
+mistake(
+    "Embedder",
+    "reader",
+    "cannot be pickled",
+    made=lambda self: setattr(self.reader, "clean", lambda text: text.lower()),
+)
+COUNT = itertools.count()
+mistake(
+    "Embedder",
+    "reader",
+    "read twice gives different ids",
+    reader={"read": lambda self, example: WordsReader.read(self, example).roll(next(COUNT))},
+)
+mistake(
+    "Embedder",
+    "reader",
+    "not KeyError('caption')",
+    reader={"read": lambda self, example: torch.tensor(self.encode([example.inputs[self.field]])[0])},
+)
+mistake(
+    "Embedder",
+    "reader",
+    "augment must draw only from `draw`",
+    reader={"augment": lambda self, example, name, draw: replace(example, id=f"{next(COUNT)}")},
+)
+
+
+def hide_in_place(self, item, draw, hiding):
+    ids, labels = WordsReader.hide(self, item, draw, hiding)
+    return item.copy_(ids), labels
+
+
+mistake("Embedder", "hiding", "hide changes its item", reader={"hide": hide_in_place})
+
+# Objectives and generators
+
+LOSSES, WEIGHTS, AGREE = "losses_of_a_batch_are_those_of_its_examples", "reader_and_weights", "config_and_reader_agree"
+
+
+def collates(base, change):
+    """A reader that changes the targets of a batch."""
+    return {"collate": lambda self, rows: change(base.collate(self, rows), rows)}
+
+
+def loses(base, change):
+    def forward(self, model, batch, targets):
+        total = base.forward(self, model, batch, targets).sums["loss"]
+        return Loss({"loss": change(total, batch)})
+
+    return {"forward": forward}
+
+
+def in_a_list(self):
+    self.__dict__["layers"] = [self._modules.pop("head")]
+    self.__dict__["head"] = self.layers[0]
+
+
+mistake(
+    "Objective", LOSSES, "unless over_batch is set (own.loss)", **loses(Judge, lambda loss, batch: loss / batch.size)
+)
+mistake("Objective", LOSSES, "unless over_batch is set", config={"over_batch": True})
+mistake(
+    "Objective", LOSSES, "count predictions", reader=collates(Labels, lambda t, rows: replace(t, counts={"loss": 1}))
+)
+for counts in ({"loss": float("nan")}, {"loss": 1, "more": 1}, {"loss": torch.tensor(1)}):
+    mistake(
+        "Objective",
+        LOSSES,
+        "expected a number of at least 0 for each of the losses ('loss',)",
+        reader=collates(Labels, lambda t, rows, counts=counts: replace(t, counts=counts)),
+    )
+mistake(
+    "Objective",
+    LOSSES,
+    "expected tensors by name",
+    reader=collates(Labels, lambda t, rows: replace(t, labels={"labels": np.zeros(3)})),
+)
+mistake(
+    "Objective",
+    WEIGHTS,
+    "two reads in one epoch give different targets; draw only from `Rows.draw`",
+    reader=collates(Labels, lambda t, rows: Targets(t.counts, {"labels": torch.rand(len(rows.examples))})),
+)
+mistake(
+    "Objective",
+    WEIGHTS,
+    "the reader has a module (embedding)",
+    made=lambda self: setattr(self.reader, "embedding", nn.Embedding(2, 3)),
+)
+mistake("Objective", WEIGHTS, "keep layers as attributes or in a nn.ModuleList", made=in_a_list)
+mistake(
+    "Objective",
+    WEIGHTS,
+    "published takes weights with unknown names",
+    published=lambda self, weights: {f"other.{name}": tensor for name, tensor in weights.items()},
+)
+mistake("Objective", AGREE, "gives of the config says True, but predict says False", predict=Objective.predict)
+mistake(
+    "Objective",
+    AGREE,
+    "makes_rows of the config says False",
+    reader={"rows": lambda self, example, draw, other: [example, example]},
+)
+HIDES = {"hides": lambda self, readers: {"caption": Hiding()}}
+mistake("Objective", AGREE, "hidden of the config says []", reader=HIDES)
+mistake("Objective", "training_lowers_the_loss", "do not detach it", **loses(Judge, lambda loss, batch: loss.detach()))
+mistake(
+    "Objective",
+    "training_lowers_the_loss",
+    "Changed gives the losses ['length'], but its reader counts ['loss']",
+    forward=lambda self, *arguments: Loss({"length": Judge.forward(self, *arguments).sums["loss"]}),
+)
+
+
+def predicts(change):
+    return {"predict": lambda self, *arguments: change(Judge.predict(self, *arguments))}
+
+
+mistake("Objective", "predictions", "to ['example 31']; expected ['example 0']", **predicts(lambda found: found[::-1]))
+
+
+def writes(change, **members):
+    """A generator whose texts are changed by a function of them and the options."""
+
+    def generate(self, model, batch, options):
+        return change(MaskedGenerator.generate(self, model, batch, options), options)
+
+    return {"generate": generate, **members}
+
+
+def temporarily(owner, name, value):
+    """A generator that sets an attribute of its `model`, or of what belongs to it, while it writes."""
+
+    def generate(self, model, batch, options):
+        thing = owner(model)
+        known = getattr(thing, name)
+        setattr(thing, name, value(known))
+        try:
+            return MaskedGenerator.generate(self, model, batch, options)
+        finally:
+            setattr(thing, name, known)
+
+    return {"generate": generate}
+
+
+def refusing(message, unless=lambda options: options == Decoding()):
+    def generate(self, model, batch, options):
+        if unless(options):
+            return MaskedGenerator.generate(self, model, batch, options)
+        raise UnavailableError(message)
+
+    return {"generate": generate}
+
+
+def hide_words(self, model, batch, targets):
+    ids = torch.where(targets.tail.layout.role == WRITTEN, model.backbone.mask_id, targets.tail.ids)
+    return MaskedGenerator.forward(self, model, batch, replace(targets, tail=replace(targets.tail, ids=ids)))
+
+
+WAYS, LAYOUT = "every_way_of_writing", "layout_of_targets"
+BEAMS = {"config": {"refuses": lambda self, options: {"num_beams": "no"} if options.num_beams > 1 else {}}}
+mistake(
+    "Generator",
+    WAYS,
+    "answers to ['red-cat', 'red-cat', 'red-cat']; expected",
+    **writes(lambda texts, _: [row[:3] for row in texts]),
+)
+mistake(
+    "Generator",
+    WAYS,
+    "or at max_tokens, which is 8",
+    **temporarily(lambda m: m.generator.reader, "max_tokens", lambda n: 2 * n),
+)
+mistake(
+    "Generator", WAYS, "a special token is written", **temporarily(lambda m: m.backbone, "forbidden_ids", lambda _: ())
+)
+mistake("Generator", WAYS, "must name an option that is set", **refusing("not with me"))
+mistake("Generator", WAYS, "`refuses` returns num_beams, but generate writes with", **BEAMS)
+mistake(
+    "Generator",
+    WAYS,
+    "obey the options, or refuse them with an UnavailableError",
+    generate=lambda self, model, batch, options: [
+        texts * options.num_return_sequences for texts in MaskedGenerator.generate(self, model, batch, Decoding())
+    ],
+)
+mistake(
+    "Generator", LAYOUT, "slots(2) is 2, but lay_out returns 3 slots", reader={"slots": lambda self, tokens: tokens}
+)
+mistake("Generator", LAYOUT, "set reads_as_laid_out = False", forward=hide_words)
+mistake(
+    "Generator",
+    "overfits_one_pair",
+    "writing must use what training uses",
+    reader={
+        "lay_out": lambda self, targets: MaskedTargets.lay_out(
+            self, [[[*reversed(target[:-1]), target[-1]] for target in row] for row in targets]
+        )
+    },
+)
+mistake(
+    "Generator",
+    "overfits_one_pair",
+    "do not count slots",
+    **temporarily(
+        lambda model: model,
+        "prefix",
+        lambda known: lambda batch: replace(p := known(batch), free=p.slots.layout.real.sum(1, keepdim=True)),
+    ),
+)
+mistake(
+    "Generator",
+    "trains_as_it_writes",
+    "which add the terms too",
+    **temporarily(lambda model: model, "prefix", lambda known: lambda batch: replace(known(batch), term=None)),
+)
+mistake(
+    "Generator", "trains_as_it_writes", 'backbones names "row"', config={"backbones": frozenset({"visible", "row"})}
+)
+
+# Data sets, metrics, extractors
+
+
+def splits(change):
+    return {"split": lambda self, name: change(ToyDataset.split(self, name), name)}
+
+
+def every(**changes):
+    """A data set whose examples are all changed."""
+    return splits(lambda examples, _: [replace(e, **{k: f(e) for k, f in changes.items()}) for e in examples])
+
+
+mistake(
+    "Dataset",
+    "splits",
+    "give every example of all splits its own id",
+    **splits(lambda e, _: [replace(x, id=str(n)) for n, x in enumerate(e)]),
+)
+mistake(
+    "Dataset", "splits", "different examples when read or built again", **splits(lambda e, _: random.sample(e, len(e)))
+)
+mistake(
+    "Dataset",
+    "splits",
+    "is also in 'train', word for word",
+    **splits(lambda e, name: [*e, *[replace(ToyDataset().split("test")[0], id="x")] * (name == "train")]),
+)
+mistake("Dataset", "splits", "write (text,), and leave empty ones out", **every(targets=lambda e: (" ",)))
+mistake("Dataset", "splits", "leave it out", **splits(lambda e, _: [replace(e[0], targets=()), *e[1:]]))
+mistake("Dataset", "splits", "{'truth'}, but the config's are none", **every(labels=lambda e: {"truth": True}))
+for value in ((), ["a", "b"]):
+    mistake("Dataset", "splits", "inputs must be keys, texts", **every(inputs=lambda e, value=value: {"more": value}))
+mistake("Dataset", "an_unknown_split", "must raise a DataError that names it", split=lambda self, name: [])
+mistake("Dataset", "pictures", "more than once", pictures=lambda self: [*ToyDataset.pictures(self)] * 2)
+
+
+def scores(change):
+    return {"score": lambda self, texts, examples: change(Counted.score(self, texts, examples), texts)}
+
+
+mistake(
+    "Metric",
+    "scores",
+    "hits has 15 values for 16 examples",
+    **scores(lambda s, _: replace(s, per_example={"hits": s.per_example["hits"][1:]})),
+)
+mistake("Metric", "scores", "expected a mmgen.examples.Scores", **scores(lambda s, _: s.values))
+mistake(
+    "Metric", "scores", "scores cannot be written as JSON", **scores(lambda s, _: Scores({"hits": np.float32(0.5)}))
+)
+mistake("Metric", "scores", "expected a tuple of texts", **scores(lambda s, _: replace(s, notes=("of matches"))))
+mistake("Metric", "scores", "values must be finite numbers", **scores(lambda s, _: Scores({"hits": float("nan")})))
+mistake(
+    "Metric", "scores", "in another; generation i is of", **scores(lambda s, texts: Scores({"x": len(texts[0].text)}))
+)
+mistake(
+    "Metric",
+    "one_example_and_an_empty_text",
+    "(ZeroDivisionError: division by zero)",
+    **scores(lambda s, texts: Scores({"x": 1 / min(len(text.text.split()) for text in texts)})),
+)
+
+
+def stop(self, picture):
+    record = Mean.record(self, picture)
+    if isinstance(record, FailedImage):
+        raise DataError(record.reason)
+    return record
+
+
+def in_pixels(self, picture):
+    record = Mean.record(self, picture)
+    return replace(record, boxes=record.boxes * 48)
+
+
+mistake("Extractor", "records", "are not (x0, y0, x1, y1) relative", record=in_pixels)
+mistake("Extractor", "pictures", "yield FailedImage(key, reason)", record=stop)
+
+# Probes, renderers, callbacks
+
+
+def after(change):
+    """A probe that does `change(model of a step, out)` when it is done, and returns what that gives."""
+
+    def run(self, subject, out):
+        result = Sure.run(self, subject, out)
+        return change(subject.steps[0].load(), out) or result
+
+    return {"run": run}
+
+
+PROBE = {
+    "run leaves the model in training mode; restore eval mode": lambda model, out: model.train() and None,
+    "run changes weights, gradients": lambda m, out: m.backbone.words.weight.data.add_(1) is None or None,
+    "run leaves hooks on backbone.layers.0": lambda m, out: (
+        m.backbone.layers[0].register_forward_hook(lambda *_: None) and None
+    ),
+    "only into `out`": lambda model, out: Path("stray.txt").write_text("here") * 0 or None,
+    "or an empty one; write": lambda model, out: (out / "table.json").write_text("") or None,
+    "name files relative": lambda model, out: ProbeResult({"table": [["file"], [str(out)]]}),
+    "'other.svg' is not an SVG file": lambda model, out: ProbeResult(plots={"a": "other.svg"}),
+    "a different result the second time": lambda model, out: ProbeResult({"runs": [["runs"], [next(COUNT)]]}),
+}
+for words, change in PROBE.items():
+    mistake("Probe", "result", words, **after(change))
+mistake(
+    "Probe",
+    "without_examples",
+    "(ZeroDivisionError: division by zero)",
+    run=lambda self, subject, out: Sure.run(self, subject, out) if subject.examples else 1 / 0,
+)
+
+
+def cards(change):
+    return {"card": lambda self, example, prediction: change(Shown.card(self, example, prediction))}
+
+
+CARDS = "cards_and_lines"
+mistake("Renderer", "declarations", "renders must be a frozenset of kinds", config={"renders": frozenset()})
+mistake("Renderer", CARDS, "are 'red'; the example has", **cards(lambda card: Card(texts={"caption": (Piece("red"),)})))
+mistake(
+    "Renderer",
+    CARDS,
+    "number 2; there are 0 objects",
+    **cards(lambda c: Card(choices=(Choice((Piece("it", numbers=(2,)),)),))),
+)
+mistake("Renderer", CARDS, "expected one line of text", line=lambda self, example, prediction: "two\nlines")
+mistake(
+    "Renderer", CARDS, "no labels, says what is right", **cards(lambda card: Card(bars=(Bar("red", 1.0, right=True),)))
+)
+mistake("Renderer", CARDS, "differs the second time", **cards(lambda card: Card(line=str(random.random()))))
+mistake(
+    "Callback",
+    "it_watches_a_run",
+    "torch's global generator",
+    on_update=lambda self, step, record: torch.rand(1) and None,
+)
+mistake("Callback", "it_watches_a_run", "copy a record before", on_epoch_end=lambda self, step, record: record.clear())
+
+
+@pytest.mark.parametrize("number", range(len(MISTAKES)), ids=[m.says[:40] for m in MISTAKES])
+def test_a_mistake_is_caught_in_words(number, request):
+    broken, test, says = MISTAKES[number]
+    with pytest.raises(Exception) as caught:  # noqa: B017, PT011 - what a part raises, as it is
+        getattr(broken(), test)()
+    assert says in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_window_that_the_source_has_is_missed(monkeypatch):
+    """A backbone with full attention, whose source model has a window."""
+
+    def source_logits(self, backbone, ids):
+        source = copy.deepcopy(backbone)
+        monkeypatch.setattr(type(source), "seen", near)
+        logits = source.logits(last(source, prefix(source, ids.tolist())))
+        monkeypatch.undo()
+        return logits
+
+    windowed = suite("Backbone")
+    windowed.source_logits = source_logits
+    with pytest.raises(AssertionError, match="plain rows of 64 slots have different logits than the source model"):
+        windowed().test_equals_its_source()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", PARTS)
+def test_a_correct_part_passes(kind):
+    assert failures(suite(kind)) == {}
+
+
+@pytest.mark.slow
+def test_a_generator_may_refuse_options_and_hide_words():
+    """A correct one that declares it."""
+    default = Decoding()
+
+    def refuses(self, options):
+        return {name: "left out" for name, value in options if value != getattr(default, name)}
+
+    def generate(self, model, batch, options):
+        if names := refuses(self, options):
+            raise UnavailableError(f"knows no {', '.join(names)}")
+        return MaskedGenerator.generate(self, model, batch, options)
+
+    members = {"generate": generate, "forward": hide_words, "reads_as_laid_out": False}
+    assert failures(suite("Generator", config={"refuses": refuses}, **members)) == {}

@@ -1,0 +1,360 @@
+"""The suites: what all have in common, the fakes and our own encoders, and parts that a suite must let pass."""
+
+import ast
+import importlib
+import pkgutil
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import click
+import pytest
+import torch
+import torch.nn.functional as F
+from kit import families, toys
+from kit.mistakes import CAPTIONS, Judge, Labels, failures, suite
+from kit.views import Views, ViewsObjective
+from mmgen_encoders import Bert, Roberta
+from mmgen_extractors import Detector, Roi
+from mmgen_generators import Causal, Masked
+from mmgen_inputs import Regions, Text
+from mmgen_scenes import Discovery, Scenes
+from pydantic import Field, SerializeAsAny, field_serializer
+from torch import nn
+
+import mmgen.testing
+from mmgen.data.collate import Collator
+from mmgen.evaluation.answers import generate
+from mmgen.examples import Example
+from mmgen.model import Objectives, compose
+from mmgen.registry import installed
+from mmgen.tensors import Encoded, Loss, Targets
+from mmgen.testing import TEXTS, Greedy, Tiny, Toy, Words
+from mmgen.testing.toy import THINGS
+
+SIZES = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 2, "vocab_size": 100}
+
+
+def of(kind, config, **members):
+    """A suite of a config."""
+    base = getattr(mmgen.testing, f"{kind}Suite")
+    return type("Suite", (base,), {"config": lambda self: config, "examples": lambda self: CAPTIONS, **members})
+
+
+class TestTiny(mmgen.testing.BackboneSuite):
+    def config(self):
+        return Tiny(types=3, extra_positions=2)
+
+
+@pytest.mark.slow
+class TestEncoderWithMoreRows(mmgen.testing.BackboneSuite):
+    """RoBERTa's positions begin behind its padding index."""
+
+    def config(self):
+        return Roberta(**SIZES, extra_token_types=1, extra_positions=2)
+
+
+class TestWords(mmgen.testing.EmbedderSuite):
+    def config(self):
+        return Words(bag=True)
+
+    def examples(self):
+        return CAPTIONS
+
+
+@pytest.mark.slow
+class TestText(TestWords):
+    def config(self):
+        return Text()
+
+    def backbone_config(self):
+        return Bert(**SIZES)
+
+
+@pytest.mark.slow
+class TestGreedy(mmgen.testing.GeneratorSuite):
+    def config(self):
+        return Greedy()
+
+
+@pytest.mark.slow
+class TestMasked(mmgen.testing.GeneratorSuite):
+    def config(self):
+        return Masked(max_tokens=8)
+
+
+class TestViews(mmgen.testing.ObjectiveSuite):
+    """A loss that compares the rows of a batch."""
+
+    def config(self):
+        return Views()
+
+    def examples(self):
+        return [Example(thing, {"caption": thing}, (thing,)) for thing in THINGS]
+
+
+class TestScenes(mmgen.testing.DatasetSuite):
+    def config(self):
+        return Scenes(train_size=8, val_size=2, test_size=2, image_size=64)
+
+
+class TestDiscovery(mmgen.testing.MetricSuite):
+    def config(self):
+        return Discovery()
+
+    def examples(self):
+        return Scenes(train_size=6, val_size=1, test_size=1).build().split("train")
+
+
+@pytest.mark.parametrize("family", toys.families())
+def test_every_encoder_passes(family):
+    encoder = of("Backbone", family(**SIZES))
+    encoder.source_logits = lambda self, backbone, ids: families.source_logits(backbone, ids)
+    assert failures(encoder) == {}
+
+
+def test_a_causal_backbone_that_cannot_cache_passes():
+    """A recurrent network: reads left to right, skips padding, sees no masks."""
+
+    def encode(self, slots, cache=None, output=()):
+        state, states = slots.states.new_zeros(len(slots.states), self.hidden_size), []
+        for number in range(slots.states.shape[1]):
+            state = torch.where(slots.layout.real[:, number, None], self.cell(slots.states[:, number], state), state)
+            states.append(state)
+        return Encoded(torch.stack(states, 1))
+
+    def made(self):
+        self.cell, self.types = nn.GRUCell(self.input_size, self.hidden_size), 0
+
+    recurrent = {"encode": encode, "made": made, "masks": "causal", "caches": False}
+    assert failures(suite("Backbone", config={"mixes": "row"}, **recurrent)) == {}
+
+
+def test_rotary_positions_pass():
+    """Positions that count only by how far apart they are."""
+
+    def encode(self, slots, cache=None, output=()):
+        relative = slots.positions - slots.positions[:, :1]
+        return mmgen.testing.TinyBackbone.encode(self, replace(slots, positions=relative), cache, output)
+
+    suite("Backbone", encode=encode)().test_types_and_positions_change_states()
+
+
+def test_a_generator_may_be_trained_with_a_backbone_that_sees_no_masks():
+    of("Generator", Causal(max_tokens=8), examples=mmgen.testing.GeneratorSuite.examples)().test_trains_as_it_writes()
+
+
+def test_what_an_author_froze_passes():
+    def made(self):
+        self.teacher = nn.Linear(3, 3).requires_grad_(False)
+
+    suite("Objective", made=made)().test_training_lowers_the_loss()
+
+
+def test_a_loss_that_says_that_it_compares_rows_must():
+    def forward(self, model, batch, targets):
+        scores = self.left(model.encode(batch).first)
+        return Loss({"loss": F.cross_entropy(scores, torch.zeros(len(scores), dtype=torch.int64), reduction="sum")})
+
+    class Summing(Views):
+        def build(self, backbone, vocabularies):
+            return type("Summing", (ViewsObjective,), {"forward": forward})(backbone.hidden_size)
+
+    with pytest.raises(AssertionError, match="must be the sum of its examples' losses, unless over_batch is set"):
+        of("Objective", Summing(), examples=TestViews.examples)().test_losses_of_a_batch_are_those_of_its_examples()
+
+
+def test_a_loss_with_nothing_to_count_may_have_no_gradient():
+    class Nothing(Judge):
+        def forward(self, model, batch, targets):
+            return Loss({"loss": torch.zeros(())})
+
+    config = suite("Objective", reader={"collate": lambda self, rows: Targets({"loss": 0})})().config()
+    model = compose(Tiny(), {"caption": Words()}, None, texts=TEXTS, objectives=Objectives({"own": config}))
+    model.objectives["own"].__class__ = Nothing
+    assert float(model(Collator(model, model.inputs, ("own",))(CAPTIONS)).mean) == 0
+
+
+def test_texts_of_examples_reach_an_objective_in_training():
+    """For a reward: its references."""
+    reached = []
+
+    def forward(self, model, batch, targets):
+        reached.extend(zip(batch.ids, targets.texts, strict=True))
+        return Judge.forward(self, model, batch, targets)
+
+    def collate(self, rows):
+        return replace(Labels.collate(self, rows), texts=[example.targets for example in rows.examples])
+
+    examples = Toy().build().split("train")[:4]
+    config = suite("Objective", reader={"collate": collate}, forward=forward)().config()
+    model = compose(Tiny(), {"caption": Words()}, None, texts=TEXTS, objectives=Objectives({"own": config}))
+    mmgen.fit(model, examples, epochs=1)
+    assert {*reached} == {(example.id, example.targets) for example in examples}
+
+
+def test_fakes_are_enough_for_a_model_and_sample():
+    torch.manual_seed(0)
+    model = compose(Tiny(), {"caption": Words()}, Greedy(max_tokens=8), texts=TEXTS).eval()
+    options = mmgen.Decoding(do_sample=True, num_return_sequences=8)
+    (texts,) = generate(model, Toy().build().split("test")[:1], options)
+    assert {text.id for text in texts} == {"red-chair"} and len({text.tokens for text in texts}) > 1
+
+
+# --- what all suites have in common ---
+
+
+POINTERS = sorted(
+    {
+        pointer
+        for path in Path(mmgen.testing.__file__).parent.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for pointer in re.findall(r"\bmmgen(?:\.\w+)+", node.value)
+        if pointer not in ("mmgen.", "entry-points.mmgen")
+    }
+)
+
+
+@pytest.mark.parametrize("pointer", POINTERS)
+def test_what_a_suite_points_to_exists(pointer):
+    """Docstrings and messages of `mmgen.testing` name modules, classes and methods of mmgen."""
+    assert pkgutil.resolve_name(pointer) is not None
+
+
+@pytest.mark.parametrize("name", [name for name in mmgen.testing.__all__ if name.endswith("Suite") and name != "Suite"])
+def test_every_suite_points_to_its_contract(name):
+    module = sys.modules[getattr(mmgen.testing, name).__module__]
+    assert re.search(r"[Tt]he contract\s+is\s+in\s+`mmgen\.", module.__doc__)
+
+
+def test_tests_can_be_added_and_not_overridden():
+    added = of("Dataset", Toy(), test_there_are_cats=lambda self: 1 / 0)
+    assert failures(added) == {"test_there_are_cats": "ZeroDivisionError: division by zero"}
+    with pytest.raises(
+        TypeError, match=r"Suite.test_splits overrides a test of its suite; fix the part instead, or add"
+    ):
+        of("Dataset", Toy(), test_splits=None)
+
+
+def test_a_suite_without_a_config_says_what_to_define():
+    messages = failures(type("Empty", (mmgen.testing.DatasetSuite,), {}))
+    assert {*messages.values()} == {
+        "NotImplementedError: define config(), which returns the config of the part to test"
+    }
+
+
+def test_a_build_of_a_wrong_signature_is_told_once():
+    class Wrong(Words):
+        """Needs more."""
+
+        def build(self, backbone, vocabularies):
+            return super().build(backbone)
+
+    assert failures(of("Embedder", Wrong())) == {
+        "test_build_takes_the_arguments_of_the_contract": "build must take the arguments (backbone) of the contract "
+        "(missing a required argument: 'vocabularies')"
+    }
+
+
+class Holder(Toy):
+    """A data set that holds a part."""
+
+    inner: SerializeAsAny[mmgen.DatasetConfig] = Field(Scenes(train_size=3), description="another data set")
+
+
+class LossyHolder(Toy):
+    """A data set whose part loses its own fields."""
+
+    inner: mmgen.DatasetConfig = Field(Scenes(train_size=3), description="another data set")
+
+
+class WritesText(Toy):
+    """A data set whose JSON a recipe refuses."""
+
+    size: int = Field(3)
+
+    @field_serializer("size")
+    def as_text(self, value):
+        return str(value)
+
+
+def test_configs_are_described_and_survive_json_as_strictly_as_a_recipe():
+    for config in (Holder(), Regions(extractor=Roi(detector=Detector()))):
+        of("Dataset", config)().test_config_survives_json()
+    with pytest.raises(
+        AssertionError, match="in the JSON of a run folder; a field with another part must be Serialize"
+    ):
+        of("Dataset", LossyHolder())().test_config_survives_json()
+    assert failures(of("Dataset", WritesText())).keys() == {
+        "test_config_survives_json",
+        "test_every_field_is_described",
+    }
+
+
+class Silent(mmgen.CommandConfig):
+    """A command without a docstring, or none."""
+
+    type: Literal["silent"] = "silent"
+    command: str = Field("silent", description="how to go wrong")
+
+    def build(self):
+        if self.command == "torch":
+            import torch  # noqa: F401
+        return print if self.command == "print" else click.Command(self.command)
+
+
+@pytest.mark.parametrize(
+    "command, message",
+    [
+        ("silent", "`mmgen silent --help` does not describe the command; give it a docstring"),
+        ("print", "Silent returned <built-in function print>; it must return a click.Command"),
+        ("torch", "fails, or imports torch; import it inside the function"),
+    ],
+)
+def test_the_suite_of_commands(command, message):
+    assert message in failures(of("Command", Silent(command=command)))["test_help_describes_the_command"]
+
+
+PACKAGE = """
+\"\"\"A plugin.\"\"\"
+from typing import Literal
+import mmgen
+{top}
+
+class Sum(mmgen.MetricConfig):
+    \"\"\"A metric.\"\"\"
+    type: Literal["{name}"] = "{name}"
+    def build(self): ...
+
+@mmgen.hookimpl
+def {hook}(): return [{gives}]
+"""
+COMPLETE = {"top": "", "name": "brk", "hook": "register_metrics", "gives": "Sum"}
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({}, ""),
+        (
+            {"top": "from mmgen.parts import Metric"},
+            "importing mmgen_brk imports torch, which slows down every command",
+        ),
+        ({"hook": "register_metric"}, "plugin 'brk' (mmgen-brk 0.3) failed to load: unknown hook 'register_metric'"),
+        ({"gives": ""}, "give its package an entry point, and return it from a hook (PluginError: no metric is called"),
+        ({"name": "diversity"}, "the metric 'diversity' is provided by mmgen"),
+    ],
+)
+def test_registration_is_checked(change, words, site, tmp_path, monkeypatch):
+    """With a distribution that the test creates."""
+    site("mmgen-brk", "mmgen_brk", PACKAGE.format(**{**COMPLETE, **change}))
+    (tmp_path / "mmgen_brk-0.3.dist-info" / "top_level.txt").write_text("mmgen_brk\n")
+    monkeypatch.delitem(sys.modules, "mmgen_brk", raising=False)
+    for cache in (mmgen.testing.suite.distributions, mmgen.testing.suite.import_problem, installed):
+        cache.cache_clear()
+    config = importlib.import_module("mmgen_brk").Sum()
+    message = failures(of("Metric", config)).get("test_registered", "")
+    assert words in message and bool(message) == bool(words)
