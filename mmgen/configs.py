@@ -388,10 +388,6 @@ class CallbackConfig(PartConfig):
 
     kind: ClassVar[str] = "callback"
 
-    num_examples: int = Field(
-        0, ge=0, le=1000, description="validation examples that a step predicts after every epoch, to be shown"
-    )
-
     def problem(self) -> str:
         """Why it cannot work on this machine, and what to do; empty if it can. `mmgen check` reports it, and a run goes
         on without the callback."""

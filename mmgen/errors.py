@@ -24,7 +24,9 @@ class MmgenError(Exception):
     about  the key of the recipe that the error is about, if its text does not say so: ("objectives", "regions")
     """
 
-    about: tuple[str, ...] = ()
+    def __init__(self, message: str = "", about: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.about = about
 
     def __str__(self) -> str:
         return shown(super().__str__())
@@ -85,6 +87,15 @@ def blame(error: BaseException) -> str:
         traceback.print_exception(error)
     text = " ".join(str(error).split())
     return f"{place}: {type(error).__name__}{f': {text}' * bool(text)} ({SHOW_TRACEBACK}=1 prints the traceback)"
+
+
+def as_mmgen_error(error: Exception) -> MmgenError | None:
+    """The error of a worker as a person is to see it, if it is one of mmgen's, of the system, or out of a plugin."""
+    if isinstance(error, MmgenError):
+        return error
+    if isinstance(error, OSError):
+        return RunError(str(error))
+    return PluginError(line) if (line := blame(error)) else None
 
 
 def _packages() -> dict[str, str]:

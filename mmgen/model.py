@@ -84,18 +84,6 @@ class Model(Sequencer):
                 sums[f"{name}.{part}"], weights[f"{name}.{part}"] = loss.sums[part], self.weights.get(name, 1.0)
         return Loss(sums, batch.counts, weights)
 
-    def not_finite(self, batch: Batch) -> str:
-        """What of this model is NaN or infinite first for a batch, for messages; empty if nothing is."""
-
-        def tensors() -> Iterator[tuple[str, Tensor]]:
-            yield from ((f"the weights '{name}' are", weights) for name, weights in self.named_parameters())
-            for name, collated in batch.inputs.items():
-                yield f"the states of input '{name}' are", self._embed_input(name, collated).states
-            yield "the terms that inputs add are", self.prefix(batch).slots.states
-            yield from ((f"the loss '{name}' is", total) for name, total in self(batch).sums.items())
-
-        return next((f"{what} not finite" for what, tensor in tensors() if not tensor.isfinite().all()), "")
-
     def part(self, name: str) -> nn.Module:
         """The part with this name: "backbone" (with its head) or the embedder of an input."""
         return self.backbone if name == "backbone" else self.embedders[name]

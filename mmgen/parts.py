@@ -396,16 +396,6 @@ class RunInfo:
     steps: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class ShownExample:
-    """A validation example and its prediction (a `examples.Generation`, or a `examples.Prediction`). `pictures`: those
-    among its inputs, where the data set has raw images."""
-
-    example: ResolvedExample
-    prediction: Any
-    pictures: tuple[Picture, ...] = ()
-
-
 class Callback:
     """Watches a run. A method that is not overridden does nothing. Training waits for a method to return. Records are
     copies. An exception is reported, and the callback is left out from then on. docs/plugins.md lists the keys of a
@@ -425,9 +415,6 @@ class Callback:
 
     def on_validation(self, step: str, record: Mapping[str, Any]) -> None:
         """Validation examples were measured. `record`: "update" and the keys that begin with "validation_"."""
-
-    def on_examples(self, step: str, update: int, examples: Sequence[ShownExample]) -> None:
-        """The step has predicted `CallbackConfig.num_examples` validation examples, after an epoch."""
 
     def on_step_end(self, step: str, scores: Mapping[str, float | None]) -> None:
         """A step is trained and scored; no scores if it is not evaluated."""

@@ -15,9 +15,8 @@ from mmgen_generators import Masked
 from mmgen_inputs import Regions, Text
 
 from mmgen import Decoding
-from mmgen.data.collate import Collator
+from mmgen.data.collate import Collator, Source
 from mmgen.data.seeds import resolve
-from mmgen.data.sources import Source
 from mmgen.evaluation.answers import generate
 from mmgen.examples import Example
 from mmgen.model import compose

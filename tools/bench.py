@@ -118,7 +118,7 @@ from mmgen.features.writer import StoreWriter
 from mmgen.model import Model, compose
 from mmgen.parts import Backbone, Record
 from mmgen.tensors import Batch
-from mmgen.training.precision import precision
+from mmgen.training.context import precision
 
 Work = Callable[[], object]
 synchronize = torch.get_device_module(DEVICE).synchronize

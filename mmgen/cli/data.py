@@ -26,13 +26,12 @@ def data() -> None:
     "--list-missing",
     "missing_file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write a list of missing items to this file, in tab-separated columns: where, what, and image or example.",
+    help="Write a list of missing items to this file, in two columns with a tab: image or example, and what.",
 )
 def check_(recipe: Path, profile: str | None, sets: tuple[str, ...], missing_file: Path | None) -> None:
     """Count the examples of RECIPE's data set, and what they lack.
 
-    The output also has token lengths, overlaps between splits, and three examples. The exit code is 1 if missing data
-    would stop `mmgen run`.
+    The exit code is 1 if missing data would stop `mmgen run`.
     """
     from ..files import refuse_overwriting, write_text
 
@@ -40,14 +39,11 @@ def check_(recipe: Path, profile: str | None, sets: tuple[str, ...], missing_fil
     loaded_recipe, layers = load_recipe(recipe, profile, sets)
     quiet()
     from ..data.datasets import Datasets
-    from ..runs.data_check import all_findings, summary
+    from ..runs.data_check import all_findings
     from ..runs.prepare import missing_parts, with_missing_parts
 
     with with_missing_parts(loaded_recipe, loaded_recipe.ordered(), layers):
         datasets = Datasets(loaded_recipe)
-    with contextlib.suppress(MmgenError):  # of a split that cannot be read, which is among the findings
-        for line in summary(loaded_recipe, datasets):
-            tell(line)
     encoder, backbone = loaded_recipe.backbone, None
     with contextlib.suppress(MmgenError):  # an encoder that is missing is among the missing parts
         backbone = encoder.build(texts=[*datasets.texts()])
@@ -59,9 +55,8 @@ def check_(recipe: Path, profile: str | None, sets: tuple[str, ...], missing_fil
         else:
             tell(str(finding))
     if missing_file:
-        rows = [(finding.place, finding.what, id_) for finding in findings for id_ in finding.ids]
-        lines = ["\t".join(row) for row in [("where", "what", "image or example"), *rows]]
-        write_text(missing_file, "".join(f"{line}\n" for line in lines))
-        tell(f"\n{missing_file}: {len(rows):,} missing")
+        lines = [f"{id_}\t{finding.what}\n" for finding in findings for id_ in finding.ids]
+        write_text(missing_file, "".join(["image or example\twhat\n", *lines]))
+        tell(f"\n{missing_file}: {len(lines):,} missing")
     if problems := [*problems, *missing_parts(loaded_recipe, loaded_recipe.ordered(), layers)]:
         raise MmgenError("\n  ".join(["this would stop a run:", *problems]))

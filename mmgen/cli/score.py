@@ -1,13 +1,11 @@
-"""The command `mmgen score`: score files of predictions against references, or a run again."""
+"""The command `mmgen score`: score files of predictions against references."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from ..commands import quiet, settings_option
 from ..errors import MmgenError
@@ -23,14 +21,14 @@ if TYPE_CHECKING:
     from ..scoring.table import ScoreTable
 
 
-OF_RUNS = ("predictions", "names", "sets", "out")  # options for run folders; the others are for files only
 MOST = 1_000_000  # resamples and shuffles; more take too long and add no precision
 
 
 @click.command()
-@click.argument("predictions", metavar="PREDICTIONS|RUN", type=click.Path(path_type=Path))
+@click.argument("predictions", metavar="PREDICTIONS", type=click.Path(path_type=Path))
 @click.option(
     "--references",
+    required=True,
     type=click.Path(path_type=Path),
     help="A file of COCO captions or VQA questions, JSONL or JSON; or a recipe (.toml) or run folder, whose "
     "data set has the references.",
@@ -42,8 +40,7 @@ MOST = 1_000_000  # resamples and shuffles; more take too long and add no precis
     "--metric",
     "names",
     multiple=True,
-    help="The metric to use; by default all installed metrics for texts that need no settings, and for a run the "
-    "metrics of its recipe. May be repeated.",
+    help="The metric to use; by default all installed metrics for texts that need no settings. May be repeated.",
 )
 @settings_option("METRIC.KEY=VALUE", "Set one key of a metric; VALUE as in TOML.")
 @click.option(
@@ -72,29 +69,9 @@ MOST = 1_000_000  # resamples and shuffles; more take too long and add no precis
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write all results, with the scores of every example, to this file.",
 )
-@click.pass_context
-def score(context: click.Context, references: Path | None, predictions: Path, **options: Any) -> None:
-    """Score PREDICTIONS: JSONL or JSON of {"id": ..., "text": ...}, COCO results, or a file that mmgen wrote;
-    or results in the published format of a task, with --metric for the task's metric.
-
-    An id may have several texts: the first one counts.
-
-    Or score the run folder RUN, without --references: the texts and predictions of its steps, with the metrics of its
-    recipe or with --metric. The folder is not changed; --json saves the scores.
-    """
-    quiet()
-    if references is not None:
-        _score_files(predictions, references, **options)
-    elif predictions.is_dir():
-        _score_run(predictions, context)
-    else:
-        raise click.UsageError("Missing option '--references'; only a run folder can be scored without references.")
-
-
-def _score_files(
+def score(
     predictions: Path,
     references: Path,
-    *,
     profile: str | None,
     split: str | None,
     step: str | None,
@@ -106,7 +83,12 @@ def _score_files(
     seed: int,
     out: Path | None,
 ) -> None:
-    """Score files of predictions against references, and print the table."""
+    """Score PREDICTIONS: JSONL or JSON of {"id": ..., "text": ...}, COCO results, or a file that mmgen wrote;
+    or results in the published format of a task, with --metric for the task's metric.
+
+    An id may have several texts: the first one counts.
+    """
+    quiet()
     from .. import scoring
     from ..progress import Bars
     from ..registry import installed
@@ -204,50 +186,6 @@ def _result_format(configs: Mapping[str, MetricConfig]) -> ResultFiles | None:
             f"--metric: the metrics are for several tasks ({', '.join(forms)}); use the metrics of one task at a time"
         )
     return next(iter(forms.values()), None)
-
-
-def _score_run(run: Path, context: click.Context) -> None:
-    """Score the texts and predictions of a run's steps, and print the tables."""
-    from ..progress import Bars
-    from ..runs.rescore import rescore
-
-    names, sets, out = (context.params[name] for name in ("names", "sets", "out"))
-    if option := _option_beside(OF_RUNS, context):
-        raise MmgenError(
-            f"{option}: only for files of predictions, such as {run}/steps/STEP/generations.jsonl --references {run}; "
-            "a run folder accepts --metric, --set and --json"
-        )
-    if out and Path(os.path.realpath(out)).is_relative_to(os.path.realpath(run)):
-        raise MmgenError(f"--json {out}: is inside the run folder, which is read-only; name a file elsewhere")
-    scores = rescore(run, names, sets, Bars())
-    if out:
-        by_step = {
-            step: {
-                "values": of_step.values,
-                "notes": of_step.notes,
-                "per_example": _by_example(scores.ids[step], of_step),
-            }
-            for step, of_step in scores.rows.items()
-        }
-        write_json(out, by_step)
-    tell(scores.table)
-    if out:
-        tell(f"{out}: written")
-    else:
-        tell("scores are not saved; use --json FILE, or change [metrics] and run `mmgen run` to score the run again")
-
-
-def _option_beside(known: Sequence[str], context: click.Context) -> str:
-    """The first option on the command line that is not one of the known ones; empty if there is none."""
-    return next(
-        (
-            option.opts[0]
-            for option in context.command.params
-            if (option.name or "") not in known
-            and context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
-        ),
-        "",
-    )
 
 
 def _read_systems(files: list[Path], pairs) -> tuple[dict[str, list[Any]], list[Example]]:

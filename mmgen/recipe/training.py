@@ -103,21 +103,13 @@ class Training(Config):
     )
     keep: Literal["last", "best"] = Field(
         "last",
-        description="keep the weights of the last epoch, or of the best one: by the validation loss, or by "
-        "metric_for_best_model",
+        description="keep the weights of the last epoch, or of the one with the lowest validation loss",
     )
     early_stopping_patience: int | None = Field(
         None,
         ge=1,
-        description="stop after this many epochs in a row without a better validation loss (or metric_for_best_model)",
+        description="stop after this many epochs in a row without a lower validation loss",
     )
-    metric_for_best_model: str | None = Field(
-        None,
-        min_length=1,
-        description="the score that says which epoch is best, a column of the table; every epoch predicts and scores "
-        "the validation split. By default the validation loss",
-    )
-    greater_is_better: bool = Field(True, description="whether a greater value of metric_for_best_model is better")
     checkpoint_every: int = Field(
         200, ge=1, description="updates between checkpoints; there is also one after every epoch"
     )

@@ -10,7 +10,7 @@ from kit import toys
 from mmgen_inputs import Regions
 
 from mmgen.data import part_checks
-from mmgen.data.different_texts import choose_different
+from mmgen.data.part_checks import choose_different
 from mmgen.decoding import Decoding
 from mmgen.errors import DataError, UnavailableError
 from mmgen.evaluation.collapse import repeats_itself
