@@ -23,7 +23,7 @@ from ..commands import quiet
 from ..data.datasets import Datasets
 from ..errors import MmgenError, PluginError, RunError, blame
 from ..progress import Advance, Bars
-from ..recipe.load import from_json
+from ..recipe.load import from_values
 from ..recipe.tables import Recipe
 from ..registry import installed
 from ..storage.model_files import build_model
@@ -82,7 +82,7 @@ def main() -> None:
     quiet()
     try:
         with stop_signals_as_ctrl_c():
-            recipe = from_json(sys.stdin.readline(), installed(), "the run's recipe")
+            recipe = from_values(json.loads(sys.stdin.readline()), installed(), "the run's recipe")
             steps = SimpleQueue[str]()
             Thread(target=_read_steps, args=(steps.put,), daemon=True).start()
             train_steps(folder, recipe, settings, iter(steps.get, None), send)

@@ -121,7 +121,7 @@ def _splits(
         settings, configs = recipe.steps[step], recipe.sources(step)
         sources = datasets.sources(step) if settings.train else {}
         for name, source in sources.items():
-            place, data = f"step '{step}'" + f", data '{name}'" * (len(sources) > 1), configs[name].data
+            place, data = f"step '{step}'" + f", data '{name}'" * (len(sources) > 1), configs[name]
             inputs = recipe.required_inputs(source.inputs, source.objectives)
             for split, examples in ((data.train_split, source.examples), (data.validation_split, source.validation)):
                 yield (f"{place}, split '{split}'", examples, inputs, GENERATOR in source.objectives)
@@ -208,8 +208,8 @@ def summary(recipe: Recipe, datasets: Datasets) -> Iterator[str]:
         if name not in ("published", "examples"):
             yield f"{name}: {_in_words(value)}".replace("_", " ")
     for step, settings in recipe.steps.items():
-        for source in datasets.sources(step).values() if settings.data_sets else ():
-            splits[f"data of step '{step}'{f', {source.name!r}' * (len(settings.data_sets) > 1)}"] = source.examples
+        for source in datasets.sources(step).values() if settings.data else ():
+            splits[f"data of step '{step}'{f', {source.name!r}' * (len(settings.data) > 1)}"] = source.examples
     field = next((config.fields[0] for config in recipe.inputs.values() if isinstance(config, FeaturesConfig)), "")
     keys = {name: {key for e in examples for key in e.shown(field) or (e.id,)} for name, examples in splits.items()}
     for name, examples in splits.items():
