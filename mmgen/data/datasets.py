@@ -38,9 +38,7 @@ class Datasets:
         self.recipe = recipe
         self._built: dict[str, tuple[DatasetConfig, Dataset]] = {}
         self._scored = {_key(recipe.scored_data(name) or recipe.data) for name in recipe.steps} | {_key(recipe.data)}
-        of_steps = [
-            (config, f"steps.{name}.data: ") for name, step in recipe.steps.items() for config in step.data
-        ]
+        of_steps = [(config, f"steps.{name}.data: ") for name, step in recipe.steps.items() for config in step.data]
         for config, place in [(recipe.data, ""), *of_steps]:
             if (key := _key(config)) not in self._built:
                 # if no step is scored on the data, the split to evaluate needs no files

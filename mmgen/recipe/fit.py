@@ -91,7 +91,7 @@ def _training_problems(recipe: Recipe, name: str, step: Step) -> Iterator[Wrong]
         init_from = getattr(config, "init_from", "")
         if init_from and not getattr(recipe.heads.get(init_from), "exports_weights", False):
             hint = did_you_mean(init_from, recipe.heads)
-            message = f"init_from = \"{init_from}\" names no objective with a hidden layer to copy{hint}"
+            message = f'init_from = "{init_from}" names no objective with a hidden layer to copy{hint}'
             yield ("objectives",), f"'{head}': {message}"
         size, pairs = training.micro_batch_size, training.batch_size
         why = f"since '{head}' of step '{name}' compares all pairs of an update"

@@ -35,7 +35,10 @@ def schema(registry: Registry) -> Schema:
     for base, named in kinds.items():
         names = [{"const": name, "description": f"{part.summary} ({part.source})"} for name, part in named.items()]
         cases = [
-            {"if": {"properties": {"type": {"const": name}}, "required": ["type"]}, "then": references[part.config, MODE]}
+            {
+                "if": {"properties": {"type": {"const": name}}, "required": ["type"]},
+                "then": references[part.config, MODE],
+            }
             for name, part in named.items()
         ]
         table[base].clear()  # JSON schema allows no empty lists

@@ -38,7 +38,9 @@ class Layered:
     files: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
 
-    def lay(self, above: Mapping[str, Any], origins: Origins, at: Key = (), below: dict[str, Any] | None = None) -> None:
+    def lay(
+        self, above: Mapping[str, Any], origins: Origins, at: Key = (), below: dict[str, Any] | None = None
+    ) -> None:
         """Merge a table over the present values. `at`: its path; `below`: the present table there."""
         below = self.values if below is None else below
         for name, value in above.items():
@@ -66,7 +68,9 @@ class Layered:
     def _remark(self, path: Key, by: Key, place_by: str) -> None:
         """Note that a key has no effect, if a file that its own file extends sets another key over it."""
         place = self.origins.get(path, place_by)
-        depth, depth_by = ([*self.files, file].index(file) for file in (p.rpartition(":")[0] for p in (place, place_by)))
+        depth, depth_by = (
+            [*self.files, file].index(file) for file in (p.rpartition(":")[0] for p in (place, place_by))
+        )
         if depth_by < depth:
             self.remarks.append(f"{place}: {'.'.join(path)} has no effect: {place_by} sets {'.'.join(by)}")
 
@@ -109,7 +113,9 @@ def read(path: Path, profile: str | None, sets: tuple[str, ...] = ()) -> Layered
     for setting in sets:
         merged.lay(*setting_table(setting))
     if "profile" in merged.values:
-        raise RecipeError(f"{merged.place(('profile',))}: profile: choose one with --profile, or extend one with extends")
+        raise RecipeError(
+            f"{merged.place(('profile',))}: profile: choose one with --profile, or extend one with extends"
+        )
     merged.remark_overridden()
     merged.values["profile"] = profile or default
     return merged

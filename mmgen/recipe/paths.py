@@ -69,7 +69,8 @@ def from_folder(text: str, folder: Path, either: bool = False) -> str:
     plain = os.path.normpath(joined)
     if os.path.realpath(plain) != os.path.realpath(joined):  # after a link, `..` is another folder
         return joined
-    return f"./{plain}" if _is_name(plain, either) else plain  # still a path, not a name of the hub
+    is_name = _is_name(plain, either) and not Path(plain).is_absolute()
+    return f"./{plain}" if is_name else plain  # still a path, not a name of the hub
 
 
 def with_real_paths(config: Some) -> Some:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
@@ -144,7 +144,9 @@ class Step(Config):
         (),
         description="training data: a table like [data], or a list of such tables; by default [data]",
     )
-    decoding: Annotated[SerializeAsAny[DecodingConfig], TABLE] | None = Field(None, description="overrides of [decoding] for the texts of this step")
+    decoding: Annotated[SerializeAsAny[DecodingConfig], TABLE] | None = Field(
+        None, description="overrides of [decoding] for the texts of this step"
+    )
     evaluate: Literal[True, False, "own"] = Field(
         True,
         description="predict for the recipe's data.test_split and score the predictions, a row of the table; "

@@ -36,7 +36,11 @@ def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
         ('name = "toy"', 'nam = "toy"', "1: nam: no such key; did you mean 'name'?"),
         ('type = "bert"', 'kind = "bert"', '3: backbone.type: is missing; write  type = "..."  with one of: albert, '),
         ("[training]", "[training", "9: not valid TOML: expected ']' at the end of a table declaration"),
-        ('profile = "small"', 'profile = "smal"', "2: profile: unknown name 'smal'; did you mean 'small'?; choose from"),
+        (
+            'profile = "small"',
+            'profile = "smal"',
+            "2: profile: unknown name 'smal'; did you mean 'small'?; choose from",
+        ),
         (
             "[profiles.large.backbone]\nnum_hidden_layers = 9",
             "[profiles]\na = 3",
@@ -44,8 +48,16 @@ def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
         ),
         ('name = "toy"', 'name = ".."', "1: name: a name must start with a letter, a digit or '_', and contain only"),
         ('train = ["backbone"]', 'train = ["picture"]', "13: steps.first.train: unknown name 'picture'; choose from: "),
-        ('inputs = ["caption"]', 'inputs = ["captoin"]', "12: steps.first.inputs: unknown name 'captoin'; did you mean"),
-        ('inputs = ["caption"]', 'inputs = ["caption", "caption"]', "12: steps.first.inputs: 'caption' is listed twice"),
+        (
+            'inputs = ["caption"]',
+            'inputs = ["captoin"]',
+            "12: steps.first.inputs: unknown name 'captoin'; did you mean",
+        ),
+        (
+            'inputs = ["caption"]',
+            'inputs = ["caption", "caption"]',
+            "12: steps.first.inputs: 'caption' is listed twice",
+        ),
         ("[steps.first]", "[steps.pretrained]", "11: steps.pretrained: 'pretrained' is reserved: in a step's `start`"),
         ("[inputs.caption]", "[inputs.backbone]", "5: inputs.backbone: 'backbone' is reserved: in a step's `train` "),
         (
@@ -81,7 +93,11 @@ def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
             "hidden_size = 32\nnum_attention_heads = 3",
             "24: backbone.num_attention_heads: hidden_size (32) must be a multiple of num_attention_heads (3)",
         ),
-        ('type = "masked"', 'type = "causal"\n[objectives.generator]\ntype = "masked_words"', "9: objectives.generator: "),
+        (
+            'type = "masked"',
+            'type = "causal"\n[objectives.generator]\ntype = "masked_words"',
+            "9: objectives.generator: ",
+        ),
     ],
 )
 def test_one_mistake(recipe, before, after, expected):

@@ -65,7 +65,9 @@ def test_updates_decide_over_epochs_in_whatever_layer(recipe):
     assert lengths("training.warmup_updates=0", "steps.second.training.updates=0") == [(None, 0), (0, 0)]
 
 
-PARENT = GOOD + """\
+PARENT = (
+    GOOD
+    + """\
 [profiles.small.training]
 epochs = 4
 [profiles.small.data]
@@ -74,12 +76,18 @@ folder = "x"
 [profiles.long.training]
 updates = 9
 """
+)
 
 
 @pytest.mark.parametrize(
     ("child", "profile", "sets", "expected"),
     [
-        ("[training]\nepochs = 8", None, (), "child.toml:3: training.epochs has no effect: parent.toml:27 sets training.epochs"),
+        (
+            "[training]\nepochs = 8",
+            None,
+            (),
+            "child.toml:3: training.epochs has no effect: parent.toml:27 sets training.epochs",
+        ),
         ("[training]\nepochs = 4", None, (), ""),  # the same value
         ("[training]\nepochs = 8", "large", (), ""),
         (
@@ -93,7 +101,8 @@ updates = 9
             "[training]\nlearning_rate = 1",
             None,
             (),
-            "child.toml:3: training.learning_rate has no effect: parent.toml:19 sets steps.second.training.learning_rate",
+            "child.toml:3: training.learning_rate has no effect: parent.toml:19 sets "
+            "steps.second.training.learning_rate",
         ),
         (
             "",
@@ -149,7 +158,9 @@ def test_a_profile_that_cannot_be_extended(recipe, extends, message):
 def test_a_profile_is_chosen_by_an_option(recipe, sets):
     text = GOOD if sets else GOOD + "[profiles.small]\nprofile = 'large'\n"
     place = "--set profile=large" if sets else "my.toml:27"
-    assert mistakes(recipe(text), sets=sets) == [f"{place}: profile: choose one with --profile, or extend one with extends"]
+    assert mistakes(recipe(text), sets=sets) == [
+        f"{place}: profile: choose one with --profile, or extend one with extends"
+    ]
 
 
 def test_a_date_in_a_setting_is_a_bare_word(recipe):

@@ -63,7 +63,10 @@ def test_parts_of_a_recipe_and_installed_parts_with_their_settings():
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ({"names": ["captionevel"]}, "--metric captionevel: type: no metric is called 'captionevel'; did you mean 'capti"),
+        (
+            {"names": ["captionevel"]},
+            "--metric captionevel: type: no metric is called 'captionevel'; did you mean 'capti",
+        ),
         ({"from_recipe": {}}, "the recipe has no [metrics]; choose with --metric: "),
         ({"sets": ["scores.meteor=7"]}, "--set scores.meteor=7: meteor: must be true or false, not 7"),
         ({"names": ["answerable"]}, "--metric answerable: answerer: is missing"),

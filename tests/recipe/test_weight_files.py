@@ -39,9 +39,7 @@ def test_an_index_lists_files_of_its_folder(tmp_path):
         == [tmp_path / "a.safetensors", tmp_path / "b.safetensors"]
     )
     write_index(tmp_path, "a.safetensors", "c.safetensors")
-    assert refused(index) == (
-        f"{index}: lists c.safetensors: not in the same folder; download the missing files"
-    )
+    assert refused(index) == (f"{index}: lists c.safetensors: not in the same folder; download the missing files")
     for wrong in ("../a.safetensors", "a.txt"):
         write_index(tmp_path, "a.safetensors", wrong)
         assert refused(index).startswith(f"{index}: damaged: lists '{wrong}', not a weights file of its folder; ")

@@ -183,7 +183,7 @@ def test_untrained_models_have_the_shape_and_not_the_weights(done):
     [
         (
             ["--step", "bth"],
-            "error: --step bth: the recipe has no such step; did you mean 'both'?; available: words, both",
+            "error: --step: unknown name 'bth'; did you mean 'both'?; choose from: words, both",
         ),
         (
             ["--probe", "head"],

@@ -12,7 +12,7 @@ from kit.training import RecordedProgress
 import mmgen
 from mmgen.errors import RecipeError
 from mmgen.recipe.load import load
-from mmgen.recipe.weight_files import weight_file_errors
+from mmgen.recipe.weight_files import weight_errors
 from mmgen.registry import installed
 from mmgen.runs.run import run
 from mmgen.storage.weights import read_tensors
@@ -111,7 +111,8 @@ def test_another_tokenizer_is_refused(place):
 def test_check_looks_for_the_folder(place, start, message):
     text = recipe(steps={"image": {"inputs": ["image"], "train": ["image"], "start": start}})
     Path("toy.toml").write_text(text)
-    errors = weight_file_errors(*load(Path("toy.toml"), installed()))
+    loaded, layers = load(Path("toy.toml"), installed())
+    errors = weight_errors(loaded, loaded.steps, layers)
     assert len(errors) == bool(message) and all(message in error for error in errors)
 
 

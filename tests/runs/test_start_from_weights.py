@@ -19,7 +19,7 @@ from mmgen.errors import DataError, PluginError, RecipeError
 from mmgen.progress import Progress
 from mmgen.recipe.load import load
 from mmgen.recipe.paths import with_real_paths
-from mmgen.recipe.weight_files import weight_file_errors
+from mmgen.recipe.weight_files import weight_errors
 from mmgen.registry import installed
 from mmgen.runs.run import run
 from mmgen.runs.start_from_weights import load_start
@@ -231,7 +231,7 @@ def test_a_tensor_that_cannot_be_read_is_named_where_a_part_wants_it_and_else_le
         ("weights:gone.safetensors", "'gone.safetensors': no such file or folder; give a file (.safetensors, .bin"),
         ("weights:./nowhere", "'./nowhere': no such file or folder; give a file"),
         ("weights:toy.toml", "'toy.toml': not a weights file by its name; give a file"),
-        ("weights:empty", "'empty': the folder has no weights file; give a file"),
+        ("weights:empty", "'empty': the folder has no weights files; give a file"),
         ("weights:bert.bin", ""),
         ("weights:uclanlp/visualbert-vqa", ""),  # whether a hub has it, a run will see
     ],
@@ -239,7 +239,8 @@ def test_a_tensor_that_cannot_be_read_is_named_where_a_part_wants_it_and_else_le
 def test_check_tells_what_it_can_without_reading_tensors(place, start, message):
     Path("empty").mkdir()
     Path("toy.toml").write_text(RECIPE.replace("weights:bert.bin", start))
-    problems = weight_file_errors(*load(Path("toy.toml"), installed()))
+    recipe, layers = load(Path("toy.toml"), installed())
+    problems = weight_errors(recipe, recipe.steps, layers)
     assert len(problems) == bool(message) and "".join(problems).startswith(
         f"toy.toml:{LINE}: steps.pre.start: {message}" * bool(message)
     )
@@ -253,7 +254,7 @@ def test_a_start_without_a_name_is_a_mistake_and_a_path_counts_from_the_recipe(p
     shutil.move("bert.bin", "recipes/bert.bin")
     Path("recipes/toy.toml").write_text(RECIPE)
     recipe, layers = load(Path("recipes/toy.toml"), installed())
-    assert recipe.steps["pre"].weights == "recipes/bert.bin" and not weight_file_errors(recipe, layers)
+    assert recipe.steps["pre"].weights == "recipes/bert.bin" and not weight_errors(recipe, recipe.steps, layers)
     start = with_real_paths(recipe).steps["pre"].start
     Path("recipes/bert.bin").unlink()  # it is the same recipe without it
     gone, _ = load(place / "recipes/toy.toml", installed())
