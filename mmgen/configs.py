@@ -86,11 +86,6 @@ class PartConfig(Config):
         inner: Any = {key: value for key, value in schema.items() if key != "ref"}  # pydantic looks classes up by `ref`
         return core_schema.with_info_wrap_validator_function(read, inner, ref=schema["ref"])
 
-    def without_effect(self) -> Mapping[str, str]:
-        """Keys that have no effect as its other keys are: key -> the key that decides in its place. `mmgen check` and
-        `mmgen run` name those that a recipe sets."""
-        return {}
-
     def missing_here(self) -> Mapping[str, str]:
         """What it needs and this machine lacks: the key that names it -> what is wrong ("" for nothing), and where to
         get it, with its size if known. `mmgen run` lists it with all else that is missing before it builds anything. A

@@ -53,7 +53,9 @@ def keys(registry: Any = None) -> str:
     lines += _keys("## The recipe", Recipe, tables, described=False)
     for name, cls in TABLES.items():
         lines += _keys(f"## [{name}]", cls)
-    for decoding, generators in decoding_classes(registry).items():
+    for decoding in decoding_classes(registry):
+        parts = registry.names("generator").items()
+        generators = [name for name, part in parts if getattr(part.config, "decoding", Decoding) is decoding]
         of = "" if decoding is Decoding else f" of {', '.join(generators)}"
         lines += _keys(f"## [decoding]{of}", decoding)
     overrides = "overrides keys of [training] for this step, and `decoding` those of [decoding] for its texts."

@@ -25,10 +25,11 @@ def fit_problems(recipe: Recipe, stored: bool) -> Iterator[Wrong]:
         what = "add a table [generator], or name the step's objectives"
         yield (GENERATOR,), f"is missing, and step '{writing[0]}' trains it: {what}"
         return
-    places = {(GENERATOR,): generator, **{("inputs", name): config for name, config in recipe.inputs.items()}}
-    for place, part in places.items():
-        if part and (wrong := part.backbone_problem(recipe.backbone)):
-            yield (*place, "type"), wrong
+    if generator and (wrong := generator.backbone_problem(recipe.backbone)):
+        yield (GENERATOR, "type"), wrong
+    for name, config in recipe.inputs.items():
+        if wrong := config.backbone_problem(recipe.backbone):
+            yield ("inputs", name, "type"), wrong
     if stored:
         return
     if recipe.default_step and (wrong := unknown(recipe.default_step, recipe.steps)):
@@ -63,9 +64,10 @@ def _metric_problems(recipe: Recipe) -> Iterator[Wrong]:
     judging = {name for step in steps for name in recipe.judging(step)}
     for name, config in recipe.metrics.items() if steps else ():
         if name not in judging:
-            labels = "".join(f" and the label '{label}'" for label in config.required_labels)
-            kinds = " or ".join(sorted(config.judges))
-            yield ("metrics", name), f"scores no step: it needs predictions of the kind {kinds}{labels}; remove it"
+            needed = " and ".join(
+                [" or ".join(sorted(config.judges)), *map("the label '{}'".format, config.required_labels)]
+            )
+            yield ("metrics", name), f"scores no step: it needs predictions of the kind {needed}; remove it"
 
 
 def _untrained_problems(recipe: Recipe, step: Step) -> Iterator[Wrong]:

@@ -19,8 +19,7 @@ from .tables import Recipe, Step
 
 Schema = dict[str, Any]
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
-MODE = "validation"  # pydantic's
-BOUNDS = {"minimum": "at least", "exclusiveMinimum": "over", "maximum": "at most", "exclusiveMaximum": "under"}
+MODE: Any = "validation"  # pydantic's
 
 
 def schema(registry: Registry) -> Schema:
@@ -43,11 +42,8 @@ def schema(registry: Registry) -> Schema:
         ]
         table[base].clear()  # JSON schema allows no empty lists
         table[base].update(type="object", properties={"type": {"anyOf": names or [{}]}}, allOf=cases or [{}])
-    keys: dict[str, list[Schema]] = {}
-    for cls in options:
-        for name, value in table[cls]["properties"].items():
-            keys.setdefault(name, []).append(value)
-    table[DecodingConfig]["properties"] = {name: {"anyOf": values} for name, values in keys.items()}
+    keys = [(name, value) for cls in reversed(options) for name, value in table[cls]["properties"].items()]
+    table[DecodingConfig]["properties"] = dict(keys)
     data = table[Step]["properties"]["data"]
     data["anyOf"] = [data["items"], {key: data.pop(key) for key in ("type", "items")}]
     recipe = tables.pop("Recipe")
@@ -57,12 +53,10 @@ def schema(registry: Registry) -> Schema:
     return {"$schema": DRAFT, **recipe, "$defs": tables}
 
 
-def decoding_classes(registry: Registry) -> dict[Any, list[str]]:
-    """The classes of [decoding] -> the generators that name them; transformers' names come first."""
-    classes: dict[Any, list[str]] = {Decoding: []}
-    for name, part in registry.names("generator").items():
-        classes.setdefault(getattr(part.config, "decoding", Decoding), []).append(name)
-    return classes
+def decoding_classes(registry: Registry) -> list[Any]:
+    """The classes of [decoding]; transformers' names come first."""
+    named = (getattr(part.config, "decoding", Decoding) for part in registry.names("generator").values())
+    return [*dict.fromkeys((Decoding, *named))]
 
 
 def place(kind: str) -> str:
@@ -108,5 +102,5 @@ def _describe_values(schema: Schema) -> str:
         return " or ".join(map(_describe_values, schema["anyOf"]))
     if "enum" in schema or "const" in schema:
         return ", ".join(f"`{toml_value(choice)}`" for choice in schema.get("enum", [schema.get("const")]))
-    bounds = [f"{word} {schema[key]}" for key, word in BOUNDS.items() if key in schema]
+    bounds = [f"{word} {value}" for word, value in schema.items() if "imum" in word]
     return ", ".join([schema.get("type", "table").replace("object", "table"), *bounds])

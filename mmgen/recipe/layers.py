@@ -17,10 +17,8 @@ from typing import Any
 from ..errors import RecipeError, did_you_mean
 from ..files import json_problem
 from .toml_lines import Key, lines
-from .training import OVERRIDES
 
 Origins = dict[Key, str]
-MOST_FILES = 100  # that extend each other
 
 
 @dataclass
@@ -44,12 +42,13 @@ class Layered:
         """Merge a table over the present values. `at`: its path; `below`: the present table there."""
         below = self.values if below is None else below
         for name, value in above.items():
-            path, old = (*at, name), below.get(name)
-            place = origins.get(path) or origins[()]
+            path, place = (*at, name), origins.get((*at, name)) or origins[()]
+            old: Any = below.get(name)
             both = isinstance(old, dict) and isinstance(value, dict)
             if not both or old.get("type", value.get("type")) != value.get("type", old.get("type")):
-                if name in below and value != old:
-                    self._remark(path, path, place)
+                was = self.place(path)
+                if name in below and value != old and self._depth(place) < self._depth(was):
+                    self.remarks.append(f"{was}: {'.'.join(path)} has no effect: {place} overrides it")
                 self.origins = {key: origin for key, origin in self.origins.items() if key[: len(path)] != path}
                 below[name] = {} if isinstance(value, dict) else value
             self.origins.setdefault(path, place)
@@ -58,21 +57,9 @@ class Layered:
             elif isinstance(value, list):
                 self.origins |= {key: place for key, place in origins.items() if key[: len(path)] == path}
 
-    def remark_overridden(self) -> None:
-        """Note keys that the table of a step overrides, or `updates` and `warmup_updates`."""
-        for key, place in self.origins.items():
-            if key[0] == "steps" and len(key) == 4 and key[2] in ("training", "decoding"):
-                self._remark(key[2:], key, place)
-            self._remark((*key[:-1], OVERRIDES.get(key[-1], "")), key, place)
-
-    def _remark(self, path: Key, by: Key, place_by: str) -> None:
-        """Note that a key has no effect, if a file that its own file extends sets another key over it."""
-        place = self.origins.get(path, place_by)
-        depth, depth_by = (
-            [*self.files, file].index(file) for file in (p.rpartition(":")[0] for p in (place, place_by))
-        )
-        if depth_by < depth:
-            self.remarks.append(f"{place}: {'.'.join(path)} has no effect: {place_by} sets {'.'.join(by)}")
+    def _depth(self, place: str) -> int:
+        """How many recipes are extended by the file of a place; --set is deepest."""
+        return [*self.files, file := place.rpartition(":")[0]].index(file)
 
     def folder(self, path: Key) -> Path:
         """The folder that a path is relative to: its file's folder, or the current folder for --set."""
@@ -92,10 +79,11 @@ class Layered:
             path = path[:-1]
         return self.origins.get(path, "")
 
-    def opening(self, path: Key) -> str:
-        """The beginning of an error about a value: "my.toml:9: steps.first.start: "."""
+    def opening(self, path: Key, source: str = "") -> str:
+        """The beginning of an error about a value, "my.toml:9: steps.first.start: ". `source`: for a value without a
+        place."""
         key = self.key(path)
-        return "".join(f"{word}: " for word in (self.place(key), ".".join(key)) if word)
+        return "".join(f"{word}: " for word in (self.place(key) or source, ".".join(key)) if word)
 
 
 def unknown(name: str, names: Collection[str]) -> str:
@@ -116,7 +104,6 @@ def read(path: Path, profile: str | None, sets: tuple[str, ...] = ()) -> Layered
         raise RecipeError(
             f"{merged.place(('profile',))}: profile: choose one with --profile, or extend one with extends"
         )
-    merged.remark_overridden()
     merged.values["profile"] = profile or default
     return merged
 
@@ -170,8 +157,8 @@ def _read_file(path: Path, merged: Layered, named_at: str = "") -> None:
     if parent is not None:
         if not isinstance(parent, str):
             raise RecipeError(f"{named_at}must be the path of one recipe, relative to this file")
-        if len(merged.files) > MOST_FILES:
-            raise RecipeError(f"{named_at}{parent}: more than {MOST_FILES} recipes extend each other; is it a cycle?")
+        if str(path.parent / parent) in merged.files:
+            raise RecipeError(f"{named_at}{parent}: the recipes extend each other")
         _read_file(path.parent / parent, merged, named_at)
     merged.lay(table, origins)
 

@@ -56,7 +56,7 @@ def part_from(
         layers.lay(*setting_table(setting, front))
     source = source or f"--{'metric' if of.kind == 'metric' else 'type'} {name}"
     with mistakes_in(layers, source):
-        part = Parts(registry).part(of, {**layers.values, "type": name})
+        part = Parts(registry, {}).part(of, {**layers.values, "type": name})
     assert isinstance(part, of)  # the registry admits only subclasses
     return part
 
@@ -66,7 +66,8 @@ def select_parts(
 ) -> dict[str, Kind]:
     """The recipe's parts of a kind, or those in `names`: parts of the recipe, else installed parts with their defaults.
     `sets`: their settings, such as "attention.layer=1". Raises RecipeError."""
-    kind, settings = of.kind, dict[str, tuple[str, ...]].fromkeys(names or from_recipe, ())
+    kind = of.kind
+    settings: dict[str, tuple[str, ...]] = dict.fromkeys(names or from_recipe, ())
     if not settings:
         choices = ", ".join(registry.by_name(kind)) or "(none installed)"
         raise RecipeError(f"the recipe has no [{kind}s]; choose with --{kind}: {choices}")

@@ -32,8 +32,9 @@ def describe_mistake(cls: type[Config], mistake: Mapping[str, Any]) -> tuple[tup
     """The key that a pydantic error is about, within a config's table, and the message about its value."""
     key, text = tuple(str(name) for name in mistake["loc"]), mistake_text(mistake)
     if mistake["type"] == "extra_forbidden":
-        keys = ", ".join(cls.model_fields)
-        return key, f"no such key{did_you_mean(key[-1], cls.model_fields) or f'; the keys are: {keys}'}"
+        fields = cls.model_fields if len(key) == 1 else {}
+        hint = did_you_mean(key[-1], fields) or "; the keys are: " * bool(fields) + ", ".join(fields)
+        return key, f"no such key{hint}"
     named, _, rest = text.partition(": ")  # a message about a config may begin with a key and a colon
     if mistake["type"] == "value_error" and not key and rest and named in cls.model_fields:
         return (named,), rest

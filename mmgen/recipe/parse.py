@@ -6,7 +6,7 @@ import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -34,7 +34,7 @@ class Parts:
     """
 
     registry: Registry
-    tables: Mapping[str, Any] = field(default_factory=dict)
+    tables: Mapping[str, Any]
 
     def table(self, *path: str) -> Mapping[str, Any]:
         """A table of the recipe; empty if it is missing, or not a table."""
@@ -93,10 +93,9 @@ def _error(*mistakes: Wrong) -> ValidationError:
 def parse(layers: Layered, registry: Registry, source: str, stored: bool = False) -> Recipe:
     """The checked recipe of merged tables. `source`: the place of values without one. `stored`: the tables come from a
     finished run or an export. Raises RecipeError with a line for every mistake."""
-    tables = {"decoding": {}, **layers.values}
     with mistakes_in(layers, source):
         recipe = map_paths(
-            Parts(registry, tables).read(Recipe, tables),
+            Parts(registry, layers.values).read(Recipe, layers.values),
             lambda text, either, at: from_folder(text, layers.folder(at), either),
         )
         if problems := [*fit_problems(recipe, stored)]:
@@ -111,9 +110,11 @@ def mistakes_in(layers: Layered, source: str) -> Iterator[None]:
     try:
         yield
     except ValidationError as error:
-        lines = set()
-        for mistake in error.errors():
-            key = layers.key(tuple(map(str, mistake["loc"])))
-            lines.add(": ".join(filter(None, (layers.place(key) or source, ".".join(key), mistake["msg"]))))
-        natural = {line: [int(w) if w.isdigit() else w for w in re.split(r"(\d+)", line)] for line in lines}
-        raise RecipeError("\n".join(sorted(lines, key=lambda line: natural[line]))) from None
+        opened = ((layers.opening(tuple(map(str, m["loc"])), source), m["msg"]) for m in error.errors())
+        lines = {f"{opening}{message}" for opening, message in opened}
+        raise RecipeError("\n".join(sorted(lines, key=_order))) from None
+
+
+def _order(line: str) -> str:
+    """Sorts lines by file and line."""
+    return re.sub(r"\d+", lambda number: number[0].zfill(9), line)

@@ -64,13 +64,12 @@ def from_folder(text: str, folder: Path, either: bool = False) -> str:
     if not text or folder == Path() or Path(text).is_absolute():
         return text
     joined = str(folder / text)
-    if not text.startswith(".") and _is_name(joined, either):
+    if not text.startswith(".") and either and not (os.path.exists(joined) or text.endswith(WEIGHT_FILES)):  # noqa: PTH110
         return text
     plain = os.path.normpath(joined)
     if os.path.realpath(plain) != os.path.realpath(joined):  # after a link, `..` is another folder
         return joined
-    is_name = _is_name(plain, either) and not Path(plain).is_absolute()
-    return f"./{plain}" if is_name else plain  # still a path, not a name of the hub
+    return f"./{plain}" if _is_name(plain, either) else plain  # still a path, not a name of the hub
 
 
 def with_real_paths(config: Some) -> Some:
@@ -81,12 +80,10 @@ def with_real_paths(config: Some) -> Some:
 def without_local_paths(config: Some) -> Some:
     """The config with "local" in place of every path: what leaves this machine must not contain any."""
 
-    def hide(text: str, either: bool, at: Key) -> str:
-        return text if _is_name(text, either) and not Path(text).is_absolute() else "local"
-
-    return map_paths(config, hide)
+    return map_paths(config, lambda text, either, at: text if _is_name(text, either) else "local")
 
 
 def _is_name(text: str, either: bool) -> bool:
-    """Whether what may be a path or a name is a name: no such file exists, and it does not end like one."""
-    return either and not text.endswith(WEIGHT_FILES) and not os.path.exists(text)  # noqa: PTH110  # also of a long name
+    """Whether what may be a path or a name is a name: no such file exists, and it does not look like one."""
+    exists = os.path.exists(text)  # noqa: PTH110  # pathlib raises OSError for a name that is too long
+    return either and not exists and not text.startswith("/") and not text.endswith(WEIGHT_FILES)

@@ -9,7 +9,6 @@ from typing import Any
 
 from .layers import Layered
 from .toml_lines import Key
-from .training import OVERRIDES
 
 
 def toml(values: Mapping[str, Any], layers: Layered) -> str:
@@ -26,10 +25,8 @@ def _lines(values: Mapping[str, Any], path: Key, layers: Layered) -> Iterator[tu
     if path and plain:
         yield from (("", ""), (f"[{'.'.join(map(_key, path))}]", ""))
     for name, value in plain.items():
-        decides = [key for key in OVERRIDES if OVERRIDES[key] == name and plain.get(key)]
         key = layers.key((*path, name))  # of a step's training and decoding, the recipe's unless the step overrides it
-        effect = f"; {decides[0]} decides" if decides else ""
-        yield f"{_key(name)} = {toml_value(value)}", layers.origins.get(key, "default") + effect
+        yield f"{_key(name)} = {toml_value(value)}", layers.origins.get(key, "default")
     for name, value in values.items():
         if isinstance(value, dict):
             yield from _lines(value, (*path, name), layers)

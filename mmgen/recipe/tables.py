@@ -32,7 +32,7 @@ from ..configs import (
     ProbeConfig,
     SequenceConfig,
 )
-from ..decoding import Decoding, DecodingConfig
+from ..decoding import DecodingConfig
 from ..errors import DataError, RecipeError
 from .layers import unknown
 from .toml_lines import Key
@@ -50,16 +50,12 @@ BESIDE = ("description", "default_step")  # keys that change no result; a run fo
 EXPORT = "export:"  # prefix of a `start` from an exported model
 NO_DATA = "none"  # the `type` of an export's data
 FROM_START = ("inputs", "objectives", "data", "evaluate")  # of a step that trains nothing
-RESERVED = {
-    "backbone": "in a step's `train` it means the encoder",
-    GENERATOR: "in a step's `objectives` it means writing texts",
-    PRETRAINED: "in a step's `start` it means the weights of the encoder",
-}
+RESERVED = ("backbone", GENERATOR, PRETRAINED)  # words of the lists of a step
 
 
 def _unreserved(name: str) -> str:
     if name in RESERVED:
-        raise ValueError(f"'{name}' is reserved: {RESERVED[name]}; choose another name")
+        raise ValueError(f"'{name}' is reserved for the steps; choose another name")
     return name
 
 
@@ -221,7 +217,9 @@ class Recipe(Config):
         "table's first metric",
     )
     data: SerializeAsAny[DatasetConfig]
-    decoding: Annotated[SerializeAsAny[DecodingConfig], TABLE] = Field(Decoding(), description="how texts are searched")
+    decoding: Annotated[SerializeAsAny[DecodingConfig], TABLE] = Field(
+        {}, validate_default=True, description="how texts are searched"
+    )
     metrics: dict[Name, SerializeAsAny[MetricConfig]] = {}
     probes: dict[Name, SerializeAsAny[ProbeConfig]] = {}
     callbacks: dict[Name, SerializeAsAny[CallbackConfig]] = {}
@@ -276,8 +274,8 @@ class Recipe(Config):
 
     def only_about(self, step: str) -> str:
         """What the step's training data are about, if all of them say that a model of them knows nothing else."""
-        about = [data.only_about for data in self.sources(step).values()]
-        return " and ".join(dict.fromkeys(about)) if all(about) else ""
+        about = dict.fromkeys(data.only_about for data in self.sources(step).values())
+        return " and ".join(about) if all(about) else ""
 
     def writes(self, step: str) -> bool:
         """Whether a step writes texts for the recipe's [data]: a row of the table that generators share."""

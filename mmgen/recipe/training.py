@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from ..configs import Config
 
-OVERRIDES = {"updates": "epochs", "warmup_updates": "warmup_ratio"}
 NO_RESULT = ("num_workers", "checkpoint_every")  # keys that change no result
-USED_BY = {  # key -> the key and the value that it needs
-    "lr_milestones": ("lr_scheduler", "steps"),
-    "lr_gamma": ("lr_scheduler", "steps"),
-    "momentum": ("optimizer", "sgd"),
-    **dict.fromkeys(("betas", "eps", "bias_correction"), ("optimizer", "adamw")),
-}
 Share = Annotated[float, Field(ge=0, lt=1)]
-Rate = Annotated[float, Field(gt=0)]
-Epochs = Annotated[float, Field(gt=0)]
+Positive = Annotated[float, Field(gt=0)]
 
 
 class Training(Config):
@@ -45,7 +36,7 @@ class Training(Config):
     input_learning_rate: float | None = Field(
         None, gt=0, description="highest learning rate of the inputs' embedders; by default learning_rate"
     )
-    learning_rates: dict[str, Rate] = Field(
+    learning_rates: dict[str, Positive] = Field(
         {},
         description='highest learning rates of single parameters: pattern of names -> rate, such as "*.image.cnn.*" = '
         "1e-5; the longest pattern that matches a name counts",
@@ -65,7 +56,7 @@ class Training(Config):
         "linear",
         description="after the warm-up the rate falls linearly to 0 at the last update, falls in steps, or stays",
     )
-    lr_milestones: tuple[Epochs, ...] = Field(
+    lr_milestones: tuple[Positive, ...] = Field(
         (), description='epochs after which the rate falls, in order; for lr_scheduler = "steps"'
     )
     lr_gamma: float = Field(
@@ -130,13 +121,7 @@ class Training(Config):
     )
 
     def model_post_init(self, context: Any) -> None:
-        """Raises ValueError for keys that contradict each other. A default passes, since a saved recipe has every
-        key."""
         if self.lr_scheduler == "steps" and not self.lr_milestones:
             raise ValueError("lr_scheduler: steps need lr_milestones, epochs after which the rate falls: [14, 18]")
-        if any(later <= earlier for earlier, later in pairwise(self.lr_milestones)):
-            raise ValueError("lr_milestones: the epochs must increase")
-        for name, (key, required) in USED_BY.items():
-            chosen = getattr(self, key)
-            if chosen != required and getattr(self, name) != type(self).model_fields[name].default:
-                raise ValueError(f'{name}: needs {key} = "{required}", but {key} is "{chosen}"')
+        if self.momentum and self.optimizer != "sgd":
+            raise ValueError(f'momentum: needs optimizer = "sgd", not "{self.optimizer}"')

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..errors import DataError, RunError
+from ..errors import DataError, MmgenError
 from ..files import read_table
 from .layers import Layered
 from .paths import WEIGHT_FILES
@@ -18,7 +18,7 @@ EXPECTED = f"give a file ({', '.join(WEIGHT_FILES)}), or a folder with one of {'
 
 def weight_files(text: str) -> list[Path] | None:
     """The weights files of a path, several if an index lists them; None for a text that looks like a hub name. Raises
-    DataError for a path without weights."""
+    DataError, RunError for a path without weights."""
     path = Path(text)
     if not path.exists():
         if text[:1] not in (".", "~", "/") and text.count("/") < 2 and not text.endswith((*WEIGHT_FILES, INDEX)):
@@ -39,11 +39,8 @@ def weight_files(text: str) -> list[Path] | None:
 
 
 def names_in_index(index: Path) -> list[str]:
-    """The file names in an index. Raises DataError."""
-    try:
-        names = {*map(str, read_table(index, weight_map=dict)["weight_map"].values())}
-    except RunError as error:
-        raise DataError(f"{error}; download the index again from where the weights were published") from None
+    """The file names in an index. Raises DataError, RunError."""
+    names = {*map(str, read_table(index, weight_map=dict)["weight_map"].values())}
     for name in names:
         if Path(name).name != name or not name.endswith(WEIGHT_FILES):
             raise DataError(f"{index}: damaged: lists '{name}', not a weights file of its folder; download it again")
@@ -63,7 +60,7 @@ def weight_errors(recipe: Recipe, steps: Iterable[str], layers: Layered) -> list
     problems = []
     try:
         recipe.backbone.check_weights()
-    except DataError as error:
+    except MmgenError as error:
         problems.append(f"{layers.place(('backbone', 'weights'))}: {error}".removeprefix(": "))
     for name in steps:
         start = recipe.steps[name].weights or ""
@@ -72,6 +69,6 @@ def weight_errors(recipe: Recipe, steps: Iterable[str], layers: Layered) -> list
                 check_export(start.removeprefix(EXPORT))
             elif start:
                 weight_files(start)
-        except DataError as error:
+        except MmgenError as error:
             problems.append(f"{layers.opening(('steps', name, 'start'))}{error}")
     return problems

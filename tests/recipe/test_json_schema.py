@@ -74,7 +74,7 @@ def test_every_part_and_every_key_is_there_with_its_description():
 
 def test_keys_in_words():
     rows = {name: (values, default) for name, values, default, _ in keys(Training)}
-    assert rows["batch_size"] == ("integer, at least 1", "128")
+    assert rows["batch_size"] == ("integer, minimum 1", "128")
     assert rows["precision"] == ('`"auto"`, `"fp32"`, `"bf16"`', '"auto"')
     (extractor,) = (row for row in keys(installed().get("embedder", "regions").config) if row[0] == "extractor")
     assert extractor[1:] == ("a table: extractor", "", "computes the features from raw images")

@@ -65,60 +65,21 @@ def test_updates_decide_over_epochs_in_whatever_layer(recipe):
     assert lengths("training.warmup_updates=0", "steps.second.training.updates=0") == [(None, 0), (0, 0)]
 
 
-PARENT = (
-    GOOD
-    + """\
-[profiles.small.training]
-epochs = 4
-[profiles.small.data]
-type = "jsonl"
-folder = "x"
-[profiles.long.training]
-updates = 9
-"""
-)
-
-
 @pytest.mark.parametrize(
-    ("child", "profile", "sets", "expected"),
+    ("child", "profile", "overridden"),
     [
-        (
-            "[training]\nepochs = 8",
-            None,
-            (),
-            "child.toml:3: training.epochs has no effect: parent.toml:27 sets training.epochs",
-        ),
-        ("[training]\nepochs = 4", None, (), ""),  # the same value
-        ("[training]\nepochs = 8", "large", (), ""),
-        (
-            "[training]\nepochs = 8",
-            "long",
-            (),
-            "child.toml:3: training.epochs has no effect: parent.toml:32 sets training.updates",
-        ),
-        ("[data]\ntrain_size = 8", None, (), ""),  # another key of the table
-        (
-            "[training]\nlearning_rate = 1",
-            None,
-            (),
-            "child.toml:3: training.learning_rate has no effect: parent.toml:19 sets "
-            "steps.second.training.learning_rate",
-        ),
-        (
-            "",
-            None,
-            ("training.learning_rate=1",),
-            "--set training.learning_rate=1: training.learning_rate has no effect: parent.toml:19 sets "
-            "steps.second.training.learning_rate",
-        ),
-        ("[profiles.small.training]\nepochs = 8", None, (), ""),
+        ("[training]\nepochs = 8", None, "3: training.epochs"),
+        ("[training]\nepochs = 4", None, ""),  # the same value
+        ("[training]\nepochs = 8", "large", ""),
+        ("[profiles.small.training]\nepochs = 8", None, ""),
     ],
 )
-def test_a_key_that_an_extended_recipe_overrides_has_no_effect(recipe, child, profile, sets, expected):
-    recipe(PARENT, "parent.toml")
-    _, layers = load(recipe(f'extends = "parent.toml"\n{child}', "child.toml"), REGISTRY, profile, sets)
-    assert layers.remarks == [expected] * bool(expected)
-    assert load(recipe(PARENT), REGISTRY)[1].remarks == []  # defaults of the file itself
+def test_a_key_that_a_profile_of_the_parent_overrides_has_no_effect(recipe, child, profile, overridden):
+    parent = GOOD + "[profiles.small.training]\nepochs = 4\n"
+    recipe(parent, "parent.toml")
+    _, layers = load(recipe(f'extends = "parent.toml"\n{child}', "child.toml"), REGISTRY, profile)
+    assert layers.remarks == [f"child.toml:{overridden} has no effect: parent.toml:27 overrides it"] * bool(overridden)
+    assert load(recipe(parent), REGISTRY)[1].remarks == []  # defaults of the file itself
 
 
 def test_a_profile_extends_another(recipe, tmp_path):
@@ -170,7 +131,7 @@ def test_a_date_in_a_setting_is_a_bare_word(recipe):
 def test_a_recipe_that_extends_itself(recipe):
     recipe('extends = "b.toml"', "a.toml")
     recipe('extends = "a.toml"', "b.toml")
-    assert "recipes extend each other; is it a cycle?" in mistakes(Path("a.toml"))[0]
+    assert "the recipes extend each other" in mistakes(Path("a.toml"))[0]
 
 
 def test_a_missing_recipe_says_what_to_do():
@@ -187,58 +148,30 @@ def test_a_line_ends_where_toml_ends_it(sign):
     assert lines(f"a = 1 # {sign} x\nb = '{sign}'\r\nc = 3\n") == {("a",): 1, ("b",): 2, ("c",): 3}
 
 
-def test_lines_of_keys():
-    text = 'a = 1\n[b]\nc = [\n  1, # x = 2\n]\nd = """\nnot = 1\n"""\n"e f" = 2\n[b.g]\nh.i = 3\n'
-    assert lines(text) == {
-        ("a",): 1,
-        ("b",): 2,
-        ("b", "c"): 3,
-        ("b", "d"): 6,
-        ("b", "e f"): 9,
-        ("b", "g"): 10,
-        ("b", "g", "h"): 11,
-        ("b", "g", "h", "i"): 11,
-    }
-
-
-def test_lines_of_arrays_of_tables():
+def test_lines_of_keys_tables_and_entries_of_lists():
     text = """\
-[[a.b]]
-c = 1
-[a.b.d]
-e = 2
-[[a.b]]
-c = 3
-f = [{ g = 1 }, { g = 2 }]
-h = [
-  { i = [1, { j = 2 }] }, { i = "{" },
-  # { }
-  { i = 4 },
+a = 1
+[b]
+c = [
+  1, # x = 2
 ]
-k = [[1], [{ l = 1 }]]
+"e f" = \'\'\'
+not = 1
+\'\'\'
+[b.g]
+h.i = 3
+[[k.l]]
+m = 1
+[k.l.n]
+[[k.l]]
+o = [
+  { p = [1, { q = 2 }] }, { p = "{" },
+  # { }
+  { p = 4 },
+]
 """
-    assert {".".join(key): line for key, line in lines(text).items()} == {
-        "a": 1,
-        "a.b": 1,
-        "a.b.0": 1,
-        "a.b.0.c": 2,
-        "a.b.0.d": 3,
-        "a.b.0.d.e": 4,
-        "a.b.1": 5,
-        "a.b.1.c": 6,
-        "a.b.1.f": 7,
-        "a.b.1.f.0": 7,
-        "a.b.1.f.0.g": 7,
-        "a.b.1.f.1": 7,
-        "a.b.1.f.1.g": 7,
-        "a.b.1.h": 8,
-        "a.b.1.h.0": 9,
-        "a.b.1.h.0.i": 9,
-        "a.b.1.h.0.i.1": 9,
-        "a.b.1.h.0.i.1.j": 9,
-        "a.b.1.h.1": 9,
-        "a.b.1.h.1.i": 9,
-        "a.b.1.h.2": 11,
-        "a.b.1.h.2.i": 11,
-        "a.b.1.k": 13,
-    }
+    expected = """\
+a 1 b 2 b.c 3 b.e f 6 b.g 9 b.g.h 10 b.g.h.i 10 k 11 k.l 11 k.l.0 11 k.l.0.m 12 k.l.0.n 13 k.l.1 14 k.l.1.o 15
+k.l.1.o.0 16 k.l.1.o.0.p 16 k.l.1.o.0.p.1 16 k.l.1.o.0.p.1.q 16 k.l.1.o.1 16 k.l.1.o.1.p 16 k.l.1.o.2 18
+k.l.1.o.2.p 18"""
+    assert [f"{'.'.join(key)} {line}" for key, line in lines(text).items()] == re.findall(r"\S+(?: f)? \d+", expected)
