@@ -22,8 +22,8 @@ def fit_problems(recipe: Recipe, stored: bool) -> Iterator[Wrong]:
             for option, wrong in generator.option_errors(recipe.decoding_of(name)).items():
                 yield ("steps", name, "decoding", option), wrong
     elif writing := [name for name, step in recipe.steps.items() if GENERATOR in step.objectives]:
-        what = "add a table [generator], or name the step's objectives"
-        yield (GENERATOR,), f"is missing, and step '{writing[0]}' trains it: {what}"
+        message = f"is missing, and step '{writing[0]}' trains it: add a table [generator], or name its objectives"
+        yield (GENERATOR,), message
         return
     if generator and (wrong := generator.backbone_problem(recipe.backbone)):
         yield (GENERATOR, "type"), wrong

@@ -18,7 +18,6 @@ from .show import toml_value
 from .tables import Recipe, Step
 
 Schema = dict[str, Any]
-DRAFT = "https://json-schema.org/draft/2020-12/schema"
 MODE: Any = "validation"  # pydantic's
 
 
@@ -50,7 +49,7 @@ def schema(registry: Registry) -> Schema:
     extends = {"type": "string", "description": "another recipe file, or another profile, which this one overrides"}
     layer = {**recipe, "properties": {**recipe["properties"], "extends": extends}}
     recipe["properties"] |= {"extends": extends, "profiles": {"type": "object", "additionalProperties": layer}}
-    return {"$schema": DRAFT, **recipe, "$defs": tables}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **recipe, "$defs": tables}
 
 
 def decoding_classes(registry: Registry) -> list[Any]:

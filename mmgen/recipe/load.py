@@ -69,7 +69,7 @@ def select_parts(
     kind = of.kind
     settings: dict[str, tuple[str, ...]] = dict.fromkeys(names or from_recipe, ())
     if not settings:
-        choices = ", ".join(registry.by_name(kind)) or "(none installed)"
+        choices = ", ".join(registry.by_name(kind))
         raise RecipeError(f"the recipe has no [{kind}s]; choose with --{kind}: {choices}")
     for setting in sets:
         name, _, rest = setting.partition(".")

@@ -48,7 +48,7 @@ class Parts:
         """The config that a table's `type` names. Raises ValidationError."""
         name = table.get("type")
         if not isinstance(name, str):
-            names = ", ".join(self.registry.names(kind.kind)) or "(none installed)"
+            names = ", ".join(self.registry.names(kind.kind))
             raise _error((("type",), f'is missing; write  type = "..."  with one of: {names}'))
         if kind is DatasetConfig and name == NO_DATA:
             return self.read(NoData, table)
@@ -95,7 +95,7 @@ def parse(layers: Layered, registry: Registry, source: str, stored: bool = False
     finished run or an export. Raises RecipeError with a line for every mistake."""
     with mistakes_in(layers, source):
         recipe = map_paths(
-            Parts(registry, layers.values).read(Recipe, layers.values),
+            Parts(registry, layers.values).read(Recipe, {"decoding": {}, **layers.values}),
             lambda text, either, at: from_folder(text, layers.folder(at), either),
         )
         if problems := [*fit_problems(recipe, stored)]:

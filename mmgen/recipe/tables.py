@@ -32,7 +32,7 @@ from ..configs import (
     ProbeConfig,
     SequenceConfig,
 )
-from ..decoding import DecodingConfig
+from ..decoding import Decoding, DecodingConfig
 from ..errors import DataError, RecipeError
 from .layers import unknown
 from .toml_lines import Key
@@ -217,9 +217,7 @@ class Recipe(Config):
         "table's first metric",
     )
     data: SerializeAsAny[DatasetConfig]
-    decoding: Annotated[SerializeAsAny[DecodingConfig], TABLE] = Field(
-        {}, validate_default=True, description="how texts are searched"
-    )
+    decoding: Annotated[SerializeAsAny[DecodingConfig], TABLE] = Field(Decoding(), description="how texts are searched")
     metrics: dict[Name, SerializeAsAny[MetricConfig]] = {}
     probes: dict[Name, SerializeAsAny[ProbeConfig]] = {}
     callbacks: dict[Name, SerializeAsAny[CallbackConfig]] = {}
