@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..configs import PROMPT, DatasetConfig, FeaturesConfig
-from ..errors import did_you_mean
-from .layers import unknown
+from ..errors import did_you_mean, unknown
 from .tables import GENERATOR, Recipe, Step
 from .toml_lines import Key
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..errors import RecipeError, did_you_mean
+from ..errors import RecipeError, unknown
 from ..files import json_problem
 from .toml_lines import Key, lines
 
@@ -84,11 +84,6 @@ class Layered:
         place."""
         key = self.key(path)
         return "".join(f"{word}: " for word in (self.place(key) or source, ".".join(key)) if word)
-
-
-def unknown(name: str, names: Collection[str]) -> str:
-    """Why a name is wrong that is not among `names`; "" if it is."""
-    return "" if name in names else f"unknown name '{name}'{did_you_mean(name, names)}; choose from: {', '.join(names)}"
 
 
 def read(path: Path, profile: str | None, sets: tuple[str, ...] = ()) -> Layered:

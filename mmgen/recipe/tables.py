@@ -33,8 +33,7 @@ from ..configs import (
     SequenceConfig,
 )
 from ..decoding import Decoding, DecodingConfig
-from ..errors import DataError, RecipeError
-from .layers import unknown
+from ..errors import DataError, RecipeError, unknown
 from .toml_lines import Key
 from .training import NO_RESULT, Training
 
