@@ -8,7 +8,7 @@ import importlib.metadata
 import os
 import traceback
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 SHOW_TRACEBACK = "MMGEN_TRACEBACK"  # environment variable
@@ -59,6 +59,11 @@ def install_extra(extra: str) -> str:
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, list(names), n=1)
     return f"; did you mean '{close[0]}'?" if close else ""
+
+
+def unknown(name: str, names: Collection[str]) -> str:
+    """Why a name is wrong that is not among `names`; "" if it is."""
+    return "" if name in names else f"unknown name '{name}'{did_you_mean(name, names)}; choose from: {', '.join(names)}"
 
 
 @contextlib.contextmanager

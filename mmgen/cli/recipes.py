@@ -32,7 +32,7 @@ def show(recipe: Path, profile: str | None, sets: tuple[str, ...]) -> None:
 def check(recipes: tuple[Path, ...], sets: tuple[str, ...]) -> None:
     """Check RECIPES, with all of their profiles, without running anything."""
     from ..recipe.layers import profiles
-    from ..recipe.weight_files import weight_file_errors
+    from ..recipe.weight_files import weight_errors
 
     problems, notes = list[str](), list[str]()
     count = 0
@@ -47,7 +47,7 @@ def check(recipes: tuple[Path, ...], sets: tuple[str, ...]) -> None:
         for profile in profile_names:
             try:
                 resolved, layers = load_recipe(recipe, profile, sets)
-                lines = weight_file_errors(resolved, layers)
+                lines = weight_errors(resolved, resolved.steps, layers)
                 notes += layers.remarks
                 notes += [
                     f"{layers.opening(('callbacks', name))}{problem}; a run goes on without this callback"

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ..configs import DatasetConfig
+from ..configs import SOURCE_KEYS, DatasetConfig
 from ..errors import DataError
 from ..examples import Example
 from ..parts import Dataset, Picture
@@ -38,7 +38,7 @@ class Datasets:
         self.recipe = recipe
         self._built: dict[str, tuple[DatasetConfig, Dataset]] = {}
         scored = {_key(self._scored_data(name)) for name in recipe.steps} | {_key(recipe.data)}
-        of_steps = [(config, f"steps.{name}.data: ") for name, s in recipe.steps.items() for config in s.data_sets]
+        of_steps = [(config, f"steps.{name}.data: ") for name, step in recipe.steps.items() for config in step.data]
         for config, place in [(recipe.data, ""), *of_steps]:
             if (key := _key(config)) not in self._built:
                 if key not in scored:  # the split to evaluate needs no files
@@ -55,14 +55,14 @@ class Datasets:
         """The sources a step is trained on, by name."""
         return {
             name: Source(
-                self._read(_key(source.data), source.data.train_split),
-                self._validation_examples(source.data),
-                source.share,
-                source.inputs,
-                source.objectives,
+                self._read(_key(config), config.train_split),
+                self._validation_examples(config),
+                config.share,
+                config.inputs or (),
+                config.objectives or (),
                 name,
             )
-            for name, source in self.recipe.sources(step).items()
+            for name, config in self.recipe.sources(step).items()
         }
 
     def _validation_examples(self, config: DatasetConfig) -> Sequence[Example]:
@@ -129,7 +129,7 @@ class Datasets:
     def _with_pictures(self) -> list[tuple[DatasetConfig, Dataset]]:
         """The data sets whose examples' features or pictures a step reads; the recipe's own if no step does."""
         steps, inputs = self.recipe.steps, self.recipe.inputs
-        used = [(source.data, source.inputs) for name in steps for source in self.recipe.sources(name).values()]
+        used = [(data, data.inputs or ()) for name in steps for data in self.recipe.sources(name).values()]
         used += [(self._scored_data(name), step.inputs) for name, step in steps.items() if step.evaluate]
         read = {_key(config) for config, names in used if any(inputs[name].takes == "picture" for name in names)}
         return [built for key, built in self._built.items() if key in read] or [self._built[_key(self.recipe.data)]]
@@ -188,7 +188,7 @@ class PicturesByKey(UserDict[str, Picture]):
 
 def _key(config: DatasetConfig) -> str:
     """The key of a data set: equal configs share one."""
-    return config.model_dump_json()
+    return config.model_dump_json(exclude={*SOURCE_KEYS})
 
 
 def build_split(config: DatasetConfig, split: str | None) -> Dataset:

@@ -28,7 +28,7 @@ from ..evaluation.answers import answers_file, read_answers, write_answers
 from ..model import Model
 from ..parts import Metric
 from ..progress import Bars, Progress
-from ..recipe.load import from_json
+from ..recipe.load import from_values
 from ..recipe.tables import Recipe
 from ..registry import installed
 from ..storage.model_files import build_model
@@ -161,8 +161,8 @@ def main() -> None:
     quiet()
     try:
         with stop_signals_as_ctrl_c():
-            path, text, settings = connection.recv()
-            recipe, steps = from_json(text, installed(), "the run's recipe"), SimpleQueue[str]()
+            path, values, settings = connection.recv()
+            recipe, steps = from_values(values, installed(), "the run's recipe"), SimpleQueue[str]()
             Thread(target=_receive_steps, args=(connection, steps), daemon=True).start()
             train_steps(RunFolder(path), recipe, settings, iter(steps.get, None), send)
     except KeyboardInterrupt:

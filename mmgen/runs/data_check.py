@@ -100,7 +100,7 @@ def _splits(
         settings, configs = recipe.steps[step], recipe.sources(step)
         sources = datasets.sources(step) if settings.train else {}
         for name, source in sources.items():
-            place, data = f"step '{step}'" + f", data '{name}'" * (len(sources) > 1), configs[name].data
+            place, data = f"step '{step}'" + f", data '{name}'" * (len(sources) > 1), configs[name]
             inputs = recipe.required_inputs(source.inputs, source.objectives)
             required = (*inputs, *[GENERATOR] * (GENERATOR in source.objectives))
             for split, examples in ((data.train_split, source.examples), (data.validation_split, source.validation)):

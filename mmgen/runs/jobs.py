@@ -50,7 +50,7 @@ class Child:
             start_new_session=True,  # Ctrl-C goes to the run's process, which stops this one
         )
         remote_end.close()
-        self._send((folder.path, recipe.model_dump_json(), settings))
+        self._send((folder.path, recipe.model_dump(mode="json"), settings))
 
     def train(self, step: str) -> None:
         """Start training of a step."""

@@ -20,7 +20,7 @@ from ..parts import Extractor, Picture, Record
 from ..progress import Progress
 from ..recipe.layers import Layered
 from ..recipe.tables import Recipe, placed_parts
-from ..recipe.weight_files import start_errors
+from ..recipe.weight_files import weight_errors
 from ..storage.model_files import features_file
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of
@@ -46,7 +46,7 @@ def missing_parts(recipe: Recipe, steps: Sequence[str], layers: Layered, folder:
                 FeatureStore(part.features)
             except MmgenError as error:
                 lines.append(f"{layers.opening((*path, 'features'))}{error}")
-    return [*lines, *start_errors(recipe, [step for step in steps if not (folder and folder.begun(step))], layers)]
+    return [*lines, *weight_errors(recipe, [step for step in steps if not (folder and folder.begun(step))], layers)]
 
 
 @contextlib.contextmanager

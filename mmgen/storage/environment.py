@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any
 
 from .. import __version__
-from ..recipe.tables import Recipe
+from ..recipe.tables import Recipe, parts_in
 from ..registry import OURS, installed
 
 CAN_CHANGE = (
@@ -53,7 +53,7 @@ def environment(providers: Iterable[str] = ()) -> dict[str, Any]:
 
 def providers(recipe: Recipe) -> list[str]:
     """The distributions of the parts of a recipe."""
-    used = {type(config) for config in recipe.parts()}
+    used = {type(config) for config in parts_in(recipe)}
     return sorted({part.source.distribution for part in installed().parts if part.config in used})
 
 

@@ -26,7 +26,7 @@ from ..data.datasets import Datasets
 from ..errors import MmgenError, RecipeError, RunError
 from ..features.random_features import random_features
 from ..files import clear_partials, locked, read_table, write_json
-from ..recipe.load import from_json
+from ..recipe.load import from_values
 from ..recipe.paths import with_real_paths
 from ..recipe.tables import BESIDE, Recipe
 from ..registry import Registry, installed
@@ -131,7 +131,7 @@ class RunFolder:
             raise recipe_file.missing(self.path)
         saved = read_table(path)
         base = recipe_file.base(self.path, saved)
-        return from_json(json.dumps(saved), registry, str(path), base)
+        return from_values(saved, registry, str(path), base)
 
     def claim(self, recipe: Recipe, datasets: Datasets, fresh: bool) -> None:
         """Reserve the folder for this recipe. Raises RunError, with the differences, if it belongs to a different

@@ -51,9 +51,6 @@ class CnnConfig(ExtractorConfig):
     def is_random(self) -> bool:
         return self.weights == "random"
 
-    def without_effect(self) -> Mapping[str, str]:
-        return {} if self.is_random() else {"seed": "weights"}
-
     def missing_here(self) -> Mapping[str, str]:
         hub_name = self.base_model()
         problem = hub_name and not_downloaded(hub_name, "model.safetensors")

@@ -123,11 +123,11 @@ def test_a_command_that_loses_its_stop_does_not_end_well(number, tmp_path, monke
     def load(*_):
         with contextlib.suppress(KeyboardInterrupt):
             os.kill(os.getpid(), number)
-        return SimpleNamespace(callbacks={}, inputs={}), SimpleNamespace(remarks=[])
+        return SimpleNamespace(callbacks={}, inputs={}, steps={}), SimpleNamespace(remarks=[])
 
     (tmp_path / "x.toml").write_text("")
     monkeypatch.setattr(mmgen.cli.recipes, "load_recipe", load)
-    monkeypatch.setattr("mmgen.recipe.weight_files.weight_file_errors", lambda *_: [])
+    monkeypatch.setattr("mmgen.recipe.weight_files.weight_errors", lambda *_: [])
     stopped = CliRunner().invoke(main, ["check", str(tmp_path / "x.toml")])
     assert (stopped.exit_code, stopped.stderr) == (1, "error: stopped\n")
 
@@ -138,10 +138,10 @@ def test_a_signal_that_is_ignored_stops_nothing(number, tmp_path, monkeypatch):
 
     def load(*_):
         os.kill(os.getpid(), number)
-        return SimpleNamespace(callbacks={}, inputs={}), SimpleNamespace(remarks=[])
+        return SimpleNamespace(callbacks={}, inputs={}, steps={}), SimpleNamespace(remarks=[])
 
     monkeypatch.setattr(mmgen.cli.recipes, "load_recipe", load)
-    monkeypatch.setattr("mmgen.recipe.weight_files.weight_file_errors", lambda *_: [])
+    monkeypatch.setattr("mmgen.recipe.weight_files.weight_errors", lambda *_: [])
     assert (
         CliRunner().invoke(main, ["check", str(tmp_path / "x.toml")]).output
         == "1 configuration in 1 recipe: no errors\n"

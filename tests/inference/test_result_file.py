@@ -188,10 +188,7 @@ def test_predictions_of_a_step_are_scored_with_the_data_that_it_brings(folder, k
         assert scores == {predictions_file: saved_scores(folder, "pick")}
         assert "| Q->A " in said.stdout and "95 %: bootstrap over the examples' images" in said.stdout
     said = toys.mmgen_here(tmp_path, "score", predictions_file, *arguments[:-3], "picks", *arguments[-2:])
-    assert (
-        "--step picks: the recipe has no such step; did you mean 'pick'?; available: answers, words, pick, why"
-        in said.stderr
-    )
+    assert "--step: unknown name 'picks'; did you mean 'pick'?; choose from: answers, words, pick, why" in said.stderr
 
 
 @pytest.mark.parametrize(

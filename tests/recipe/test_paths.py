@@ -12,7 +12,7 @@ from mmgen_encoders import Bert
 from mmgen_questions import Jsonl
 
 from mmgen.recipe.load import load
-from mmgen.recipe.paths import from_folder, path_keys
+from mmgen.recipe.paths import from_folder, path_prefixes
 from mmgen.registry import installed
 from mmgen.storage.run_folder import RunFolder
 
@@ -66,8 +66,8 @@ def test_behind_a_link_the_folder_above_is_that_of_the_file(tmp_path):
 
 
 def test_a_name_of_a_hub_stays_a_name_where_no_such_folder_is_there(tmp_path):
-    assert [*path_keys(Bert)] == ["weights"] and path_keys(Bert)["weights"] is not None  # a name too
-    assert path_keys(Jsonl) == {"folder": None}  # others count from folder
+    assert path_prefixes(Bert, "weights") == ("",)  # a name too
+    assert path_prefixes(Jsonl, "folder") == () and path_prefixes(Jsonl, "images") is None  # which counts from folder
     assert from_folder("google/bert", tmp_path, either=True) == "google/bert"
     (tmp_path / "google/bert").mkdir(parents=True)
     assert from_folder("google/bert", tmp_path, either=True) == str(tmp_path / "google/bert")
