@@ -19,7 +19,7 @@ from typing import Any
 
 from . import API_VERSION, __version__, hookspecs
 from .configs import PartConfig, classes_in
-from .errors import DataError, PluginError, did_you_mean
+from .errors import PluginError, did_you_mean
 
 OURS = "mmgen-framework"  # our distribution. Its version is mmgen.__version__: metadata found first may be another's
 SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z`\[])")
@@ -121,21 +121,6 @@ def conflict(parts: list[Part]) -> str:
     """What is wrong with parts of one kind and name, and who can mend it."""
     owners = " and ".join(str(part.source) for part in parts)
     return f"the {parts[0].kind} '{parts[0].name}' is provided by {owners}; rename or uninstall all but one"
-
-
-def find_format(kind: str, name: str, offers: Iterable[tuple[Part, Any]]) -> tuple[Part, Any]:
-    """The format of this name, and a part that offers the format. `kind`: its kind in messages. Raises DataError for an
-    unknown name, and PluginError for a name of several formats; parts that inherit a format from one class agree."""
-    offers = list(offers)
-    matches = {type(form): (part, form) for part, form in offers if form.name == name}
-    if not matches:
-        names = sorted({form.name for _, form in offers})
-        available = ", ".join(names) or "none; install the package of a task"
-        raise DataError(f"--as {name}: unknown {kind}{did_you_mean(name, names)}; available: {available}")
-    if len(matches) > 1:
-        owners = " and ".join(str(part.source) for part, _ in matches.values())
-        raise PluginError(f"--as {name}: provided by {owners}; rename or uninstall all but one")
-    return next(iter(matches.values()))
 
 
 KINDS: Mapping[str, tuple[str, type[PartConfig]]] = MappingProxyType(_kinds_of_hooks())

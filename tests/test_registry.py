@@ -11,7 +11,7 @@ from kit.toys import RECIPE, mmgen_here
 
 import mmgen
 from mmgen.errors import PluginError
-from mmgen.registry import Source, collect, find_format
+from mmgen.registry import Source, collect
 
 
 def broken(code: str) -> str:
@@ -233,24 +233,6 @@ def test_a_recipe_that_needs_a_taken_name_stops_and_another_does_not(site, tmp_p
         "error: --set inputs.image.type=\"regions\": inputs.image.type: the embedder 'regions' is provided by mmgen"
     )
     assert mmgen_plugins("--strict-plugins").returncode == 1
-
-
-class Csv:
-    name = "csv"
-
-
-class RivalCsv:
-    name = "csv"
-
-
-def test_a_format_of_two_plugins_is_refused_unless_one_inherits_it():
-    ours, theirs = collect([plugin(AUDIO), plugin(AUDIO, "other", "mmgen-other", "1.0")]).parts
-    assert isinstance(find_format("format", "csv", [(ours, Csv()), (theirs, Csv())])[1], Csv)
-    with pytest.raises(PluginError) as error:
-        find_format("format", "csv", [(ours, Csv()), (theirs, RivalCsv())])
-    assert str(error.value) == (
-        "--as csv: provided by mmgen-audio 0.3 and mmgen-other 1.0; rename or uninstall all but one"
-    )
 
 
 def test_a_plugin_cannot_quietly_take_over_a_name(site):

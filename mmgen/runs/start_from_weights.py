@@ -70,8 +70,7 @@ def select_tensors(recipe: Recipe, step: str, model: Model, weights: PublishedWe
             if key not in own:
                 raise PluginError(f"{owner}: published returns '{key}', which is not one of its parameters")
             if problem := _problem(tensor, own[key], parameters[own[key]]):
-                shown = weights.name_of(tensor) or "converted tensor"
-                raise DataError(f"'{weights.source}': {owner}: '{shown}' {problem}")
+                raise DataError(f"'{weights.source}': {owner}: '{key}' {problem}")
             tensors[own[key]] = tensor.to(parameters[own[key]].dtype)
     if not tensors:
         first_names, owners = ", ".join(list(weights)[:3]), ", ".join(owner for owner, _, _ in parts)
@@ -139,4 +138,4 @@ class ExportedWeights(PublishedWeights):
             if any(ours.get(label) != theirs.get(label) for label in recipe.objectives[name].required_labels):
                 return False
         own = {prefix + key: tensor.shape for key, tensor in module.state_dict().items()}
-        return all(self._tensors[key].shape == shape for key, shape in own.items() if key in self)
+        return all(self.data[key].shape == shape for key, shape in own.items() if key in self)

@@ -10,7 +10,7 @@ from mmgen.cli.answer_output import Output, answer_all
 from mmgen.errors import DataError, MmgenError, RunError
 from mmgen.examples import Generation, Prediction
 from mmgen.features.shards import Shard
-from mmgen.inference.answers import Answer, AnswersFile, merged, shard_path
+from mmgen.inference.answers import Answer, AnswersFile, merged
 from mmgen.inference.query import Query
 
 QUERIES = [Query("1"), Query("2", place="q.jsonl:2")]
@@ -103,7 +103,7 @@ def test_an_error_at_the_start_leaves_nothing(tmp_path):
     for out, why in ((tmp_path / "file/a.jsonl", "File exists"), (tmp_path / ("x" * 250), "File name too long")):
         with pytest.raises(RunError) as error:
             ask([], out=out)
-        assert str(error.value) == f"{out}: cannot be written: {why}"
+        assert str(error.value).startswith(f"{out}: cannot be written: {why}; ")
 
 
 @pytest.mark.slow
@@ -117,7 +117,7 @@ def test_a_full_disk_keeps_whole_lines(tmp_path):
             file.add({"id": "b", "texts": ["x" * 80]})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert str(error.value) == f"{path}: cannot be written: File too large"
+    assert str(error.value).startswith(f"{path}: cannot be written: File too large; ")
     assert AnswersFile(path).done == {"\ud800"}
 
 
@@ -125,17 +125,12 @@ def test_shards_together_are_what_one_command_writes(tmp_path):
     queries = [Query(str(number)) for number in range(7)]
     answers = [Answer(query.id, prediction=Prediction(query.id, {"label": "yes"}, 0.5)) for query in queries]
     out = tmp_path / "a.jsonl"
-    with pytest.raises(DataError, match=r"a\.jsonl: has shards of no number; one number is needed, as in a-1-of-8"):
-        merged(out)
     for number in (1, 3):
         ask(answers, queries, out, Shard(number, 3))
-    with pytest.raises(DataError, match=r"a\.jsonl: no shard 2 of 3; run it with --shard"):
+    with pytest.raises(DataError, match=r"a\.jsonl: a-2-of-3\.jsonl of 3 shards missing; run them with --shard"):
         merged(out)
     ask(answers, queries, out, Shard(2, 3))
     assert merged(out) == [answer.as_json() for answer in answers]
-    shard_path(out, 1, 4).touch()
-    with pytest.raises(DataError, match=r"a\.jsonl: has shards of \[3, 4\]; one number is needed"):
-        merged(out)
 
 
 def test_more_shards_than_queries(tmp_path):

@@ -1,6 +1,5 @@
 """Loading a run as the predictor of one step: which step, and what is refused."""
 
-import json
 import random
 import re
 
@@ -15,7 +14,7 @@ from mmgen.errors import DataError, RecipeError, RunError
 from mmgen.inference.best_step import choose_step
 from mmgen.inference.load import load
 from mmgen.inference.query import Query
-from mmgen.storage.weights import read_tensors, save_weights
+from mmgen.storage.weights import read_tensors
 
 QUESTION = Query("q", {"question": "what is it ?", "picture": "ball.png"})
 
@@ -44,21 +43,15 @@ def test_the_best_step_for_the_inputs_of_a_call_answers_if_none_was_named(caplog
     assert [answer.value for answer in model.predict_all([{"caption": "a ball"}] * 2)] == [
         words.ask({"caption": "a ball"}).value
     ] * 2
-    assert caplog.text.count(f"{place}: step 'words' answers, which reads caption") == 1
+    assert caplog.text.count(f"{place}: step 'words', reads caption, gives text> answers") == 1
     for predictor in (model, both):
         with pytest.raises(DataError) as error:
             predictor.ask(blank)
         assert str(error.value) == (
-            "this query: 'caption' is missing: step 'both' reads image and caption; add caption=VALUE"
+            "query 1: 'caption' is missing: step 'both' reads image and caption; add caption=VALUE"
         )
     with pytest.raises(DataError, match="step 'both' reads image and caption; add image=VALUE"):
         both.ask({"caption": "a red ball"})
-
-
-def test_a_step_that_predicts_answers_a_prediction(predicts):
-    blank, question = Image.new("RGB", (64, 64)), "what is it ?"
-    answers = load(predicts, step="answers").predict({"picture": blank, "question": question})
-    assert load(predicts).predict({"picture": blank, "question": question}).value == answers.value
 
 
 @pytest.mark.parametrize(
@@ -99,11 +92,6 @@ def test_what_a_run_cannot_be_loaded_with(predicts, options, error, message):
     assert str(raised.value).replace(str(predicts), "RUN").startswith(message)
 
 
-def resized(text: str, **sizes: int) -> str:
-    """A config whose sizes are possible one by one, but not together."""
-    return json.dumps({**json.loads(text), **sizes})
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "change", "expected"),
@@ -114,22 +102,11 @@ def resized(text: str, **sizes: int) -> str:
             "the encoder is of type 'roberta', but the recipe's backbone is 'bert'",
         ),
         (
-            "backbone/config.json",
-            lambda text: text.replace('"num_hidden_layers": 1', '"num_hidden_layers": 1000000'),
-            "num_hidden_layers must be a whole number from 1 to 1000, not 1000000",
-        ),
-        (
-            "backbone/config.json",
-            lambda text: resized(text, hidden_size=90_000, intermediate_size=900_000, num_hidden_layers=40),
-            "its weights need ",
-        ),
-        (
             "backbone/tokenizer_config.json",
             lambda text: re.sub(r'"mask_token": "\[MASK\]",', "", text),
             "tokenizer_config.json: damaged, or not usable by this encoder: the tokenizer has no mask token",
         ),
         ("inputs.json", lambda text: text.replace('"width": 5', '"width": -1'), "inputs.json: damaged: image.width: "),
-        ("inputs.json", lambda text: text.replace('"width": 5', '"wide": 5'), "inputs.json: damaged: image.wide: "),
     ],
 )
 def test_damaged_files_of_a_run_are_reported_by_name(tmp_path, file, change, expected):
@@ -167,14 +144,3 @@ def test_weights_of_others_have_no_checksum_and_must_be_finite(tmp_path):
     save_file(tensors, path)
     assert refusal(mmgen.load, root) == f"{path}: {name} is not finite (NaN or infinite); the file is damaged"
     assert name in read_tensors(path)[0]
-
-
-@pytest.mark.slow
-def test_weights_of_another_step_are_reported(tmp_path):
-    root = copied_run(tmp_path)
-    path = root / "steps/both/weights.safetensors"
-    save_weights(mmgen.load(root).model, path, step="caption")
-    assert refusal(mmgen.load, root) == (
-        f"{path}: contains the weights of step 'caption', not of 'both'; restore the file from a copy, or delete the "
-        "file and run again"
-    )
