@@ -69,8 +69,6 @@ def load(
     chosen = ChosenStep(step) if step else best_step(recipe, folder, trained)
     if chosen.name not in trained:
         raise RunError(f"{folder.path}: step '{chosen.name}' has no weights; trained steps: {', '.join(trained)}")
-    if chosen.reason:
-        log.info("%s: step '%s' answers, %s", folder.path, chosen.name, chosen.reason)
     predictor = _load_step(folder, recipe.decoding_as(chosen.name), chosen.name, sets)
     predictor.chosen = chosen.reason
     if step is None and len(recipe.steps) > 1:

@@ -259,13 +259,9 @@ def _single(answers: Sequence[Answer]) -> Answer:
 
 
 def _remarks_on(texts: Sequence[Generation], end_id: int) -> Iterator[str]:
-    """Remarks on texts that repeat themselves or stutter, and on texts without an end; each with the texts' numbers."""
-    numbers: dict[str, list[str]] = {}
+    """Remarks on texts that repeat themselves or stutter, and on texts without an end; each with the text's number."""
     for number, text in enumerate(texts, 1):
         cut = text.tokens and text.tokens[-1] != end_id
         no_end = f"the text has no end: it is cut after {len(text.tokens)} tokens (generator.max_tokens)"
-        no_end = no_end if cut else unfinished(text.text)
-        for remark in filter(None, (repeats_itself(text.text), no_end)):
-            numbers.setdefault(remark, []).append(str(number))
-    for remark, places in numbers.items():
-        yield f"text{'s' * (len(places) > 1)} {', '.join(places)}: {remark}" if len(texts) > 1 else remark
+        for remark in filter(None, (repeats_itself(text.text), no_end if cut else unfinished(text.text))):
+            yield f"text {number}: {remark}" if len(texts) > 1 else remark

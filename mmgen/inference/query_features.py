@@ -44,7 +44,7 @@ class QueryFeatures:
         """A value as a picture, a file, features, a key of the store, what only the reader knows, or
         an error."""
         reader = self.embedders[name].reader if name in self.embedders else None
-        takes = "picture" if reader else self.inputs[name].takes
+        takes = self.inputs[name].takes
         try:
             if reader and isinstance(value, Record):
                 return checked(value, "float32")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -31,7 +30,6 @@ from .load import load
 from .predictor import Predictor
 
 OF_DATA = re.compile(r"(steps\.[^.=]+\.)?data\.")  # the beginning of a setting of the data
-log = logging.getLogger("mmgen")
 
 
 def result_file(
@@ -68,9 +66,7 @@ def result_file(
     if not steps:
         trained = trained_steps(folder, recipe)
         suitable = [step for step in trained if not mismatch(recipe, step, judge, form)]
-        chosen = best_step(recipe, folder, suitable or trained)
-        log.info("%s: step '%s' predicts, %s", where, chosen.name, chosen.reason or "the only one that can")
-        steps = [chosen.name]
+        steps = [best_step(recipe, folder, suitable or trained).name]
     values: dict[str, Any] = {}
     predicted: list[Example] = []
     for step in steps:
@@ -111,8 +107,8 @@ def _find_format(form: str, registry: Registry) -> tuple[type[MetricConfig], Res
         if issubclass(part.config, MetricConfig) and (files := part.config.result_files())
     }
     if form not in formats:
-        names = ", ".join(sorted(formats))
-        raise DataError(f"--as {form}: unknown result format{did_you_mean(form, formats)}; available: {names}")
+        known = f"{did_you_mean(form, formats)}; available: {', '.join(sorted(formats))}"
+        raise DataError(f"--as {form}: unknown result format{known}")
     return formats[form]
 
 

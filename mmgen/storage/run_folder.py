@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data.datasets import Datasets
-from ..errors import MmgenError, RunError
+from ..errors import MmgenError, RecipeError, RunError
 from ..files import clear_partials, locked, read_table, write_json
 from ..recipe.load import from_json
 from ..recipe.paths import with_real_paths
@@ -34,7 +34,6 @@ from .environment import environment
 
 log = logging.getLogger("mmgen")
 
-ADVICE = "name a run (runs/<name>/<profile>/seed-<n>), an export, or hf:user/name for the hub"
 LOCK = ".lock"
 STARTED = "started_in"  # key of recipe.json: the folder in which the run was started
 WEIGHTS = "weights.safetensors"
@@ -114,15 +113,22 @@ class RunFolder:
         return read_table(path, fingerprint=str)["fingerprint"] if path.exists() else None
 
     def identity(self) -> dict[str, Any]:
-        """`Recipe.identity` of the run's recipe, with paths as seen from here. Raises RunError, RecipeError."""
-        return with_real_paths(self.recipe(installed())).identity()
+        """`Recipe.identity` of the run's recipe, with paths as seen from here; of parts that are not installed, the
+        saved tables. Raises RunError."""
+        try:
+            return with_real_paths(self.recipe(installed())).identity()
+        except RecipeError:
+            saved = read_table(self.path / "recipe.json")
+            return {name: table for name, table in saved.items() if name not in (*BESIDE, STARTED)}
 
     def recipe(self, registry: Registry) -> Recipe:
         """The recipe of the run. Its paths are relative to the folder in which the run was started, which is saved as a
         path from the run's folder, since both may move. Raises RunError, RecipeError."""
         path = self.path / "recipe.json"
         if not path.exists():
-            raise RunError(f"{self.path}: no recipe.json in this folder; {ADVICE}")
+            raise RunError(
+                f"{self.path}: no recipe.json in this folder; name a run folder (runs/<name>/<profile>/seed-<n>)"
+            )
         saved = read_table(path)
         started = saved.pop(STARTED, None)  # which an export has not
         base = Path(os.path.relpath(os.path.realpath(self.path / started))) if started else Path()
@@ -157,8 +163,8 @@ class RunFolder:
         paths may be written otherwise."""
         path, started = self.path / "recipe.json", os.path.relpath(os.path.realpath("."), os.path.realpath(self.path))
         if path.exists():
-            saved = self.recipe(installed())
-            same = all(getattr(saved, key) == getattr(recipe, key) for key in BESIDE)
+            saved = read_table(path)
+            same = all(saved.get(key) == (getattr(recipe, key) or None) for key in BESIDE)
             if same and self.identity() == with_real_paths(recipe).identity():
                 return
         beside = {key: value for key in BESIDE if (value := getattr(recipe, key))}
@@ -169,11 +175,11 @@ class RunFolder:
         neither."""
         if not any(self.path.glob("steps/*/*")):
             return {}
-        saved, current = map(with_real_paths, (self.recipe(installed()), recipe))
+        saved, current = self.identity(), with_real_paths(recipe).identity()
         files: dict[str, list[str]] = {}
         for name, step in recipe.steps.items():
-            decoded = name in saved.steps and saved.decoding_of(name) != current.decoding_of(name)
-            if step.evaluate and (decoded or saved.metrics != current.metrics):
+            decoded = name in saved["steps"] and _decoding(saved, name) != _decoding(current, name)
+            if step.evaluate and (decoded or saved["metrics"] != current["metrics"]):
                 files[name] = ["scores.json", "generations.jsonl"] if decoded else ["scores.json"]
         return files
 
@@ -254,6 +260,10 @@ def _training_tables(identity: dict[str, Any]) -> dict[str, Any]:
     """The tables that weights depend on."""
     steps = {name: {**step, "decoding": None} for name, step in identity["steps"].items()}
     return {name: value for name, value in {**identity, "steps": steps}.items() if name not in NOT_TRAINED}
+
+
+def _decoding(tables: dict[str, Any], step: str) -> Any:
+    return tables["steps"][step].get("decoding") or tables["decoding"]
 
 
 def _without_new_steps(identity: dict[str, Any], earlier: dict[str, Any]) -> dict[str, Any]:

@@ -76,6 +76,6 @@ def load_state(module: nn.Module, tensors: Mapping[str, Tensor], source: str | P
         current[name].copy_(tensor)
 
 
-def save_weights(module: nn.Module, path: Path, step: str | None = None) -> None:
+def save_weights(module: nn.Module, path: Path, step: str = "") -> None:
     """Write a module's weights; `step`: the step of the run to which they belong."""
-    write_tensors(path, state(module), {"format": "pt", **({"step": step} if step is not None else {})})
+    write_tensors(path, state(module), {"format": "pt", "step": step})

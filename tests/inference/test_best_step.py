@@ -103,11 +103,3 @@ def test_the_last_step_of_a_run_does_not_answer_for_being_the_last(run, tmp_path
     assert repr(predictor) in CliRunner().invoke(main, ["info", str(run)]).output
     exported = CliRunner().invoke(main, ["export", str(run), str(tmp_path / "out"), "--without-extractor"])
     assert "step 'both'" in exported.output and load_model(tmp_path / "out").step == "both"
-
-
-def test_the_default_step_of_a_finished_run_is_a_key_that_changes_no_result(run):
-    recipe = json.loads((run / "recipe.json").read_text())
-    identity = RunFolder(run).identity()
-    (run / "recipe.json").write_text(json.dumps({"default_step": "words", **recipe}))
-    assert RunFolder(run).identity() == identity
-    assert repr(load_model(run)).endswith("step 'words', the recipe's default_step, reads caption, gives text>")

@@ -9,14 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from huggingface_hub import RepoCard
 from kit import hub, small_runs
 from kit.refusals import refusal
 from PIL import Image
 
 import mmgen
-from mmgen.cli import main
 from mmgen.errors import RunError
 from mmgen.inference.hub import hub_name, push
 
@@ -45,28 +43,6 @@ def test_names():
     with pytest.raises(RunError) as error:
         hub_name("hf:name")
     assert str(error.value) == "hf:name: not a name of the hub; write hf:user/name or hf:user/name@revision"
-
-
-def test_a_bare_name_is_a_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(RunError, match="^user/name: no recipe.json in this folder; .* or hf:user/name for the hub"):
-        mmgen.load("user/name")
-
-
-def test_two_revisions_are_refused(exported):
-    refused = CliRunner().invoke(main, ["push", str(exported), "hf:me/toy@a", "--revision", "b", "--yes"])
-    message = "--revision b: hf:me/toy@a names a revision already; use one of the two"
-    assert str(refused.exception) == message or message in refused.output
-
-
-def test_what_cannot_be_downloaded_is_a_line(monkeypatch):
-    def fail(*_, **__):
-        raise ValueError("no\nsuch host")
-
-    monkeypatch.setattr("huggingface_hub.snapshot_download", fail)
-    assert refusal(mmgen.load, "hf:me/toy") == (
-        "hf:me/toy: cannot be downloaded: no such host; check the name, the connection, and `hf auth login`"
-    )
 
 
 def test_only_exports_come_from_the_hub_and_go_there(exported, tmp_path, monkeypatch):

@@ -7,14 +7,12 @@ import pytest
 from kit import small_runs
 from kit.refusals import copied_run, refusal
 from PIL import Image
-from safetensors.torch import load_file, save_file
 
 import mmgen
-from mmgen.errors import DataError, RecipeError, RunError
+from mmgen.errors import DataError, RunError
 from mmgen.inference.best_step import choose_step
 from mmgen.inference.load import load
 from mmgen.inference.query import Query
-from mmgen.storage.weights import read_tensors
 
 QUESTION = Query("q", {"question": "what is it ?", "picture": "ball.png"})
 
@@ -70,28 +68,6 @@ def test_a_query_that_no_step_can_answer(predicts, query, message):
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        (
-            {"step": "answer"},
-            RunError,
-            "RUN: step 'answer' has no weights; trained steps: expressions, answers, choi",
-        ),
-        (
-            {"sets": ["training.epochs=3"]},
-            RecipeError,
-            "--set training.epochs=3: the settings of a trained run are fixed; only decoding.* and an input's "
-            "extractor, features, allow_other_features (inputs.NAME.*) can be overridden",
-        ),
-    ],
-)
-def test_what_a_run_cannot_be_loaded_with(predicts, options, error, message):
-    with pytest.raises(error) as raised:
-        mmgen.load(predicts, **options)
-    assert str(raised.value).replace(str(predicts), "RUN").startswith(message)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "change", "expected"),
@@ -130,17 +106,3 @@ def test_one_bit_of_the_weights_is_noticed(tmp_path):
         refusal(mmgen.load, root)
         == f"{path}: damaged: checksum mismatch; restore the file from a copy, or delete it and run again"
     )
-
-
-@pytest.mark.slow
-def test_weights_of_others_have_no_checksum_and_must_be_finite(tmp_path):
-    root = copied_run(tmp_path)
-    path = root / "steps/both/weights.safetensors"
-    tensors = load_file(path)
-    save_file(tensors, path)
-    mmgen.load(root)
-    name = next(iter(tensors))
-    tensors[name].view(-1)[0] = float("nan")
-    save_file(tensors, path)
-    assert refusal(mmgen.load, root) == f"{path}: {name} is not finite (NaN or infinite); the file is damaged"
-    assert name in read_tensors(path)[0]

@@ -53,14 +53,6 @@ def input_options(*pairs):
     return [part for pair in pairs for part in ("--input", pair)]
 
 
-def test_a_label_is_answered_from_a_picture_and_a_question(ask):
-    done = ask("ball.png", *input_options("question=what color is the ball ?"))
-    name, *shares = done.stdout.splitlines()
-    assert done.returncode == 0 and name == "ball.png", done.stderr
-    assert sorted(line.split()[1] for line in shares) == ["blue", "green", "no", "red", "yes"]
-    assert "predicted by step 'answers', which reads image and question" in done.stderr
-
-
 def test_a_statement_is_judged_about_two_pictures(ask):
     done = ask(*input_options("image=ball.png", "image=sky.jpg", "statement=both are red"))
     assert {line.split()[1] for line in done.stdout.splitlines()[1:]} == {"False", "True"}
@@ -96,15 +88,6 @@ def test_a_choice_is_made_among_the_texts_of_a_query(ask):
     assert odd["error"] == f"example 'ask.jsonl:3': {NO_LIST}"
 
 
-def test_a_region_is_chosen_among_the_boxes_of_a_query(ask):
-    done = ask("ball.png", *input_options("expression=red ball"))
-    assert done.returncode == 0 and "%  [" in done.stdout and ", region " in done.stdout
-    line = {"image": {"picture": "ball.png", "boxes": BOXES}, "expression": "red ball"}
-    answer, odd = ask(lines=[line, {**line, "expression": 7}])
-    assert answer["value"]["box"] == pytest.approx(BOXES[answer["value"]["index"]])
-    assert odd["error"] == "ask.jsonl:2: 'expression' must be a string, not 7"
-
-
 def test_boxes_are_ranked_for_a_phrase_of_a_caption(ask):
     picture, caption = {"picture": "ball.png", "boxes": BOXES}, "there is a Red ball on the grass"
     by_phrase, by_place, lost, odd = ask(
@@ -122,22 +105,6 @@ def test_boxes_are_ranked_for_a_phrase_of_a_caption(ask):
     assert odd["error"].startswith("example 'ask.jsonl:4': a phrase must be words of the caption, or [first")
     done = ask("ball.png", *input_options("caption=a red ball", "phrases=red ball"))
     assert done.returncode == 0 and "%  [" in done.stdout.splitlines()[1]
-
-
-def test_what_no_step_reads_is_a_line(ask):
-    unread = ["--step", "pairs", *input_options("image=ball.png", "statement=x", "phrases=x")]
-    for arguments, message in (
-        (["ball.png", *input_options("colour=red")], "error: ball.png: unknown input 'colour'; available: "),
-        (["ball.png"], "error: ball.png: "),
-        (
-            ["ball.png", *input_options("caption=a red ball")],
-            "error: ball.png: 'phrases' is missing: step 'phrases' reads image and caption; add --input phrases=VALUE",
-        ),
-        (unread, "step 'pairs' does not read 'phrases'; leave it out, or choose another step: 'answers' reads"),
-        (["gone.png", *input_options("question=x")], "error: gone.png: no such file"),
-    ):
-        done = ask(*arguments)
-        assert done.returncode == 1 and message in done.stderr and done.stderr.count("\n") == 1, done.stderr
 
 
 @pytest.fixture
@@ -177,11 +144,3 @@ def test_a_predictor_warms_up(inside):
     run = mmgen.load("run", "answers")
     run.warm()
     assert set(run.features._extractors) == {"image"}
-
-
-@pytest.mark.parametrize(
-    ("step", "labels"),
-    [("answers", ()), ("pairs", ()), ("expressions", ()), ("choices", ("choices",)), ("phrases", ("phrases",))],
-)
-def test_labels_that_a_query_must_give(inside, step, labels):
-    assert mmgen.load("run", step).names.labels == labels

@@ -6,8 +6,6 @@ import torch
 from kit import toys
 from mmgen_inputs import Regions
 
-from mmgen.data import part_checks
-from mmgen.data.different_texts import choose_different
 from mmgen.decoding import Decoding
 from mmgen.errors import DataError
 from mmgen.evaluation.collapse import repeats_itself
@@ -156,12 +154,6 @@ def test_the_recipes_decoding_is_what_answers_use(predictor, monkeypatch):
     assert len({text.text for text in predictor.ask(RED, 5).texts}) == 5
 
 
-def test_a_generator_refuses_a_search_in_words(predictor, monkeypatch):
-    monkeypatch.setattr(type(predictor.recipe.generator), "refuses", lambda self, options: {"candidates": "not here"})
-    with pytest.raises(DataError, match="^candidates: not here$"):
-        predictor.decoding(3)
-
-
 def test_remarks_are_on_every_text_and_name_the_text(predictor, monkeypatch):
     end = predictor.model.backbone.end_id
     texts = [("is it red ?", (7, 8, end)), ("is the the dog", (7, 8, 9)), ("what color are the", (7, 8, end))]
@@ -242,25 +234,9 @@ def test_every_prompt_has_its_own_texts(predictor):
     assert all("prompt" not in text for text in without.as_json()["texts"])
 
 
-def test_a_prompt_is_a_text(predictor):
-    with pytest.raises(DataError, match="^example 'query 1': 'prompt' must be a string or a list of strings, not 3$"):
-        predictor.ask({**RED, "prompt": 3})
-
-
 def test_texts_to_avoid_are_not_written_again(predictor):
     first = predictor.ask(RED, 3)
     avoid = [text.text for text in first.texts[:2]]
     again = predictor.ask({**RED, "avoid": avoid}, 3)
     assert len({text.text for text in again.texts}) == 3
     assert not {text.text for text in again.texts} & {*avoid}
-
-
-def test_a_query_with_too_few_different_texts_stops_no_other(predictor, monkeypatch):
-    def choose(write, batch, options, backbone):
-        if "query 1" in batch.ids:
-            raise DataError("'query 1': 3 different texts are required")
-        return choose_different(write, batch, options, backbone)
-
-    monkeypatch.setattr(part_checks, "choose_different", choose)
-    first, second = predictor.ask_all([RED, {**RED, "image": OTHER}], 3)
-    assert first.error == "'query 1': 3 different texts are required" and len(second.texts) == 3

@@ -1,6 +1,5 @@
 """Queries from Python values, files and NAME=VALUE pairs, and the names by which they give values to a step."""
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -191,16 +190,3 @@ def test_the_step_reads_all_that_is_given(recipe, monkeypatch, inputs, expected)
         assert loading.load_for("run", [Query("photo.png", inputs)]).step == expected
     except DataError as error:
         assert str(error) == expected
-
-
-def test_queries_of_one_form_are_matched_once(recipe, monkeypatch):
-    bound, bind = [], StepNames.bind
-    monkeypatch.setattr(choosing.RunFolder, "recipe", lambda self, registry: recipe)
-    monkeypatch.setattr(choosing.RunFolder, "trained", lambda *_: True)
-    monkeypatch.setattr(StepNames, "bind", lambda self, query: bound.append(query.id) or bind(self, query))
-    queries = [Query(str(number), {"caption": "a dog"}, place=f"q.jsonl:{number}") for number in range(1000)]
-    assert choosing.choose_step(Path("run"), queries, True).name == "caption"
-    assert bound == ["999", "999", "999"]  # one of each step
-    wrong = Query("x", {"captoin": "a"}, place="q.jsonl:7")
-    with pytest.raises(DataError, match=r"^q\.jsonl:7: unknown input 'captoin'; did you mean 'caption'\?"):
-        choosing.choose_step(Path("run"), [*queries, wrong], True)

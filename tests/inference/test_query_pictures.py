@@ -42,20 +42,6 @@ def test_every_form_of_a_picture_gives_the_same_pixels(photo):
     assert as_picture("photo.png", "query", photo.parent).key == "photo" and picture.boxes == [[0, 0, 1, 1]]
 
 
-def test_an_array_is_read_by_its_type():
-    """Of 16 bits and of bool too, grey and with alpha; 16 bits are rounded."""
-    grey, clear = PIXELS[:, :, :1], np.zeros((6, 8, 1), np.uint8)
-    for array, expected in (
-        (PIXELS.astype(np.uint16) * 257, PIXELS),
-        (grey, grey.repeat(3, 2)),
-        (grey[:, :, 0] > 99, ((grey > 99) * np.uint8(255)).repeat(3, 2)),
-        (np.concatenate([PIXELS, clear], 2), np.full_like(PIXELS, 255)),
-        (np.concatenate([grey, clear], 2), np.full_like(PIXELS, 255)),
-        (np.array([[128, 129, 65535]], np.uint16), np.array([[[0] * 3, [1] * 3, [255] * 3]])),
-    ):
-        assert np.array_equal(np.asarray(as_picture(array, "q").load()), expected), (array.shape, array.dtype)
-
-
 def test_strings_of_a_stranger_are_neither_pictures_nor_files(photo):
     for value in (str(photo), "photo.png", f"file://{photo}", "/etc/passwd"):
         assert as_picture(value, "q", None) is None and as_file(value, "q", None) is None
@@ -64,21 +50,6 @@ def test_strings_of_a_stranger_are_neither_pictures_nor_files(photo):
     assert as_file("photo.png", "q", photo.parent) == File(str(photo), photo) and as_file("photo", "q") is None
     for value in (photo, photo.read_bytes(), File("x", photo)):
         assert as_file(value, "q", None if not isinstance(value, Path) else Path()).open().read() == photo.read_bytes()
-
-
-def test_a_turned_photo_stands_upright_in_every_form(tmp_path):
-    turned = Image.Exif()
-    turned[0x0112] = 6
-    Image.fromarray(PIXELS).save(tmp_path / "turned.png", exif=turned)
-    path = tmp_path / "turned.png"
-    shapes = {as_picture(form, "q").load().size for form in (path, path.read_bytes(), Image.open(path))}
-    assert shapes == {(6, 8)}
-
-
-def test_what_is_no_picture_is_none():
-    assert [as_picture(value, "q") for value in ("no-file", "x" * 5000, "a\0b", 7, None, {"features": [[1]]})] == [
-        None
-    ] * 6
 
 
 ROWS = "write boxes as a list of [x0, y0, x1, y1], relative to the picture's size, such as [[0, 0, 0.5, 1]]"
@@ -110,12 +81,6 @@ def test_a_picture_that_is_given_wrongly_is_a_line(value, message):
     assert str(error.value).startswith(message)
 
 
-def test_bytes_that_are_no_image_name_the_query():
-    with pytest.raises(DataError) as error:
-        as_picture(b"not an image", "this query").load()
-    assert str(error.value).startswith("this query: not a readable image: expected one of BMP, GIF, ")
-
-
 QUERY = Query("q", {})
 
 
@@ -123,7 +88,7 @@ QUERY = Query("q", {})
 def features(tmp_path):
     embedder = stored.embedder(features=stored.fill(tmp_path / "f.h5"))
     model = SimpleNamespace(embedders={"image": embedder})
-    config = type(embedder.reader)  # stands for the config: no extractor is known
+    config = SimpleNamespace(takes="picture")  # no extractor is known
     return QueryFeatures(model, {"image": config}, "run", None)
 
 

@@ -185,14 +185,3 @@ def test_an_export_predicts_for_the_data_of_a_recipe_as_its_run_does(tmp_path):
     for command in (["score", export], ["probe", export], ["report", export]):
         refused = CliRunner().invoke(main, [*map(str, command)])
         assert refused.exit_code == 1 and refused.output.startswith("error: ") and refused.output.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ("inputs=5", "the settings of a trained run are fixed; only decoding.* and an input's extractor, features, "),
-        ("inputs.image.extractor=5", "inputs.image.extractor: must be a table"),
-    ],
-)
-def test_settings_that_do_not_fit(setting, message):
-    assert refusal(mmgen.load, small_runs.drawn("writes"), sets=[setting]).startswith(f"--set {setting}: {message}")

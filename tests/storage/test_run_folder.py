@@ -83,13 +83,6 @@ def test_other_metrics_take_scores_alone(run, tmp_path):
     assert not run.outdated(changed) and "variety" in run.identity()["metrics"]
 
 
-def test_a_run_that_has_made_nothing_yet_says_nothing(tmp_path):
-    run = RunFolder.of(recipe(tmp_path))
-    run.path.mkdir(parents=True)
-    changed = recipe(tmp_path, BEAMS)
-    assert not run.outdated(changed) and run.retire(changed) == ""
-
-
 def test_a_run_waits_for_a_child_of_a_stopped_run(run, caplog):
     """The lock of a step, which its child takes, is waited for before anything is read or written."""
     order = []
