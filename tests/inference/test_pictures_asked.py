@@ -179,7 +179,7 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
             '"image" in a JSONL file',
         ),
         (["--input", "caption"], "--input caption: write NAME=VALUE, such as --input caption='a dog on a beach'"),
-        (["--caption", "x", "--input", "caption=y"], "caption: 'caption' must be a string, not ['x', 'y']"),
+        (["--caption", "x", "--input", "caption=y"], "'caption' must be a string, not ['x', 'y']"),
         (
             ["pictures/0.png", "--set", "inputs.image.extractor.image_size=96"],
             f"{PLACE}: features of this extractor of 'image' differ from the training features "
