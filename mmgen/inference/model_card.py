@@ -32,7 +32,7 @@ def model_card(predictor: Predictor, recipe: Recipe, half: bool) -> str:
     data = {key: value for key, value in saved.items() if isinstance(value, str | int) and key != "fingerprint"}
     scores = score.read(folder.step(predictor.step)).values if folder and folder.finished(predictor.step) else {}
     card = ModelCard.from_template(
-        ModelCardData(base_model=base_models or None, library_name="mmgen", pipeline_tag=task, tags=["bert-gen"]),
+        ModelCardData(base_model=base_models or None, library_name="mmgen", pipeline_tag=task),
         template_path=str(TEMPLATE),
         predictor=predictor,
         recipe=recipe,
