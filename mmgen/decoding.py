@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import Field
 
+from .errors import DataError
 from .settings import Config
 
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p")  # options that need do_sample
@@ -35,11 +36,11 @@ class DecodingConfig(Config):
 
     def for_texts(self, n: int) -> DecodingConfig:
         """Options for `n` different texts per example: these if they write n texts, else these with
-        num_return_sequences = n. Raises ValueError if there is no such field, or n is not allowed."""
+        num_return_sequences = n. Raises DataError if there is no such field, and ValueError if n is not allowed."""
         if n == self.texts:
             return self
         if "num_return_sequences" not in type(self).model_fields:
-            raise ValueError("the generator writes one text per query")
+            raise DataError(f"n = {n}: the generator writes one text per query")
         return type(self)(**{**dict(self), "num_return_sequences": n})
 
 

@@ -52,7 +52,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """`write` fills a temporary file beside `path`, which is then renamed to `path`. Raises RunError if writing fails,
     or if `path` is a folder or a device."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    with _write_errors(path, path.is_file()):
+    with write_errors(path, path.is_file()):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             partial.touch()
@@ -69,7 +69,7 @@ def write_folder(path: Path, write: Callable[[Path], Written]) -> Written:
     missing, but is never incomplete. Returns the result of `write`; raises RunError if writing fails, or if `path` is
     not a folder."""
     partial = path.with_name(f".{path.name}.partial")
-    with _write_errors(path, path.is_dir()):
+    with write_errors(path, path.is_dir()):
         try:
             shutil.rmtree(partial, ignore_errors=True)  # of a writer that was killed
             new = partial / "new"
@@ -84,7 +84,7 @@ def write_folder(path: Path, write: Callable[[Path], Written]) -> Written:
 
 
 @contextlib.contextmanager
-def _write_errors(path: Path, replaceable: bool) -> Iterator[None]:
+def write_errors(path: Path, replaceable: bool = True) -> Iterator[None]:
     """Raises RunError if a file cannot be written, or would replace something of another kind."""
     if path.exists() and not replaceable:
         raise RunError(f"{path}: already exists and would be replaced; choose another name")

@@ -281,7 +281,8 @@ class Extractor(abc.ABC):
     def save(self, folder: Path) -> None:
         """Write the network into an existing, empty folder, so that `ExtractorConfig.load` needs nothing else. An
         extractor that a model's export should contain overrides both methods."""
-        raise NotImplementedError
+        advice = "leave it out with --without-extractor, in Python extractor=False"
+        raise UnavailableError(f"{type(self).__name__} cannot be saved with a model; {advice}")
 
 
 class Dataset(abc.ABC):

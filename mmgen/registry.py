@@ -19,7 +19,7 @@ from typing import Any
 
 from . import API_VERSION, __version__
 from .configs import PartConfig
-from .errors import DataError, PluginError, did_you_mean
+from .errors import PluginError, did_you_mean
 from .hookspecs import GROUP, KINDS
 
 OURS = "mmgen-framework"  # our distribution. Its version is mmgen.__version__: metadata found first may be another's
@@ -115,16 +115,6 @@ def conflict(parts: list[Part]) -> str:
     """What is wrong with parts of one kind and name, and who can mend it."""
     owners = " and ".join(str(part.source) for part in parts)
     return f"the {parts[0].kind} '{parts[0].name}' is provided by {owners}; rename or uninstall all but one"
-
-
-def find_format(kind: str, name: str, offers: Iterable[tuple[Part, Any]]) -> tuple[Part, Any]:
-    """The format of this name, and a part that offers the format. `kind`: its kind in messages. Raises DataError for an
-    unknown name."""
-    formats = {form.name: (part, form) for part, form in offers}
-    if name not in formats:
-        available = ", ".join(sorted(formats)) or "none; install the package of a task"
-        raise DataError(f"--as {name}: unknown {kind}{did_you_mean(name, formats)}; available: {available}")
-    return formats[name]
 
 
 @functools.cache

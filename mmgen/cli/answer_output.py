@@ -132,9 +132,7 @@ def _answers(
 
 
 def _tell_step(predictor: Predictor) -> None:
-    """Say which step has answered, why this one, and what it does not know."""
+    """Say which step has answered, and why this one."""
     chosen = f"{predictor.chosen}; it" if predictor.chosen else "which"
     done = "written" if predictor.kind == "text" else "predicted"
     tell(f"{done} by step '{predictor.step}', {chosen} reads {predictor.names.reads}", err=True)
-    if predictor.limits:
-        tell(predictor.limits, err=True)

@@ -55,7 +55,6 @@ def generate(
     quiet()
     from ..evaluation.collapse import collapsed
     from ..files import refuse_overwriting
-    from ..inference.draws import choose_seed
     from ..inference.load import load_for
     from ..inference.query import named_values, read_sources
     from ..recipe.layers import setting_table
@@ -67,8 +66,6 @@ def generate(
     predictor = load_for(run, queries, step, sets)
     keys = [key for setting in sets for key in setting_table(setting)[0].get("decoding", {})]
     options = predictor.decoding(n, {key: getattr(predictor.recipe.decoding, key) for key in keys})
-    if seed is not None:
-        choose_seed(options, seed, f"--seed {seed}")
     answers = answer_all(predictor, queries, output, options, seed)
     if remark := collapsed([answer.texts[0].text for answer in answers if answer.texts]):
         tell(remark, err=True)

@@ -32,9 +32,6 @@ def export(where: str, folder: Path, step: str | None, half: bool, without_extra
     """Write one step of the run (or export) WHERE into FOLDER, with everything that it needs: weights, tokenizer,
     feature network, settings and a model card. `mmgen generate`, `mmgen predict` and `mmgen.load` take the folder."""
     quiet()
-    from ..inference.hub import check_folder
-
-    check_folder(where)
     from ..inference.load import load
 
     predictor = load(where, step)
@@ -69,11 +66,8 @@ def push(folder: Path, where: str, private: bool, revision: str | None, yes: boo
 @click.command()
 @model_argument
 def info(where: str) -> None:
-    """Print what the model WHERE is: a run, an export or hf:user/name."""
+    """Print which step of the model WHERE (a run, an export or hf:user/name) answers, and what it reads and gives."""
     quiet()
-    from ..inference.hub import check_folder, find_folder
+    from ..inference.load import load
 
-    check_folder(where)
-    from ..inference.describe import describe
-
-    tell(describe(find_folder(where)))
+    tell(repr(load(where)))

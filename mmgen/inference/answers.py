@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError, RunError
+from ..errors import DataError
 from ..examples import LOG_PROBABILITY, Generation, Prediction
+from ..files import write_errors
 from ..parts import Picture
 from ..progress import html_table
 from ..reading.text import json_lines
@@ -49,12 +49,10 @@ class Answer:
         from ..report.pictures import picture_tags
 
         if self.error:
-            rows = [[self.error]]
-        elif self.texts:
-            rows = [[text.text, f"{text.score:.2f}"] for text in self.texts]
+            rows = [["error"], [self.error]]
         else:
-            rows = [[f"{json.dumps(self.value, ensure_ascii=False):.200}", f"{self.score:.1%}"]]
-        rows = [["error"] if self.error else ["answer", "score"], *rows]
+            shown = self.texts or [self.best]
+            rows = [["answer", "score"], *([f"{answer.value!s:.200}", f"{answer.score:.2f}"] for answer in shown)]
         return picture_tags(self.pictures) + html_table(rows, self.remarks, self.id)
 
     @property
@@ -78,21 +76,17 @@ class Answer:
 
     def as_json(self) -> dict[str, Any]:
         """The answer as a JSON object; "remarks" only if the answer has some."""
-        line: dict[str, Any] = {"id": self.id}
-        if self.error:
-            line["error"] = self.error
-        elif self.prediction is not None:
-            line |= {"value": self.prediction.value, "score": round(self.prediction.score, 4)}
-            line |= {"choices": list(self.choices)} if self.choices else {}
-        else:
-            line["texts"] = [
-                {"text": text.text, "score": round(text.score, 4)}
-                | ({} if text.score_kind == LOG_PROBABILITY else {"score_kind": text.score_kind})
-                | ({"prompt": text.prompt} if text.prompt else {})
-                for text in self.texts
-            ]
-            line |= {} if self.seed is None else {"seed": self.seed}
-        return line | ({"remarks": list(self.remarks)} if self.remarks else {})
+        texts = [
+            {"text": text.text, "score": round(text.score, 4)}
+            | ({} if text.score_kind == LOG_PROBABILITY else {"score_kind": text.score_kind})
+            | ({"prompt": text.prompt} if text.prompt else {})
+            for text in self.texts
+        ]
+        made = self.prediction
+        predicted = {"value": made.value, "score": round(made.score, 4), "choices": [*self.choices]} if made else {}
+        line = {"id": self.id, "error": self.error, "texts": texts, **predicted, "seed": self.seed}
+        line["remarks"] = [*self.remarks]
+        return {name: value for name, value in line.items() if name == "value" or value not in ("", [], None)}
 
 
 class AnswersFile:
@@ -101,30 +95,21 @@ class AnswersFile:
 
     def __init__(self, path: Path) -> None:
         self.path, self.partial = path, path.with_name(f".{path.name}.partial")
-        self.done: set[str] = set()
-        with self._written():
+        with write_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             text = self.partial.read_bytes() if self.partial.exists() else b""
-            whole = text[: text.rfind(b"\n") + 1]  # a killed process may leave half a line
-            self.partial.write_bytes(whole)
+            self.partial.write_bytes(text[: text.rfind(b"\n") + 1])  # a killed process may leave half a line
         self.done = {line["id"] for line in lines_of(self.partial)}
 
     def add(self, line: Mapping[str, Any]) -> None:
         text = json.dumps(line, ensure_ascii=False)
-        with self._written(), self.partial.open("a", encoding="utf-8", errors="backslashreplace") as file:
+        with write_errors(self.path), self.partial.open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(f"{text}\n")
         self.done.add(line["id"])
 
     def finish(self) -> None:
-        with self._written():
+        with write_errors(self.path):
             self.partial.replace(self.path)
-
-    @contextlib.contextmanager
-    def _written(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise RunError(f"{self.path}: cannot be written: {error.strerror or error}") from None
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:
@@ -144,12 +129,9 @@ def merged(path: Path) -> list[dict[str, Any]]:
     """The answers of all shards of `path`, in the order of the queries. Raises DataError for a shard that is
     missing."""
     pattern = re.compile(rf"{re.escape(path.stem)}-[0-9]+-of-([0-9]+){re.escape(path.suffix)}")
-    counts = sorted({int(match[1]) for file in path.parent.glob("*") if (match := pattern.fullmatch(file.name))})
-    if len(counts) != 1:
-        example = shard_path(path, 1, 8).name
-        raise DataError(f"{path}: has shards of {counts or 'no number'}; one number is needed, as in {example}")
-    files = [shard_path(path, number, counts[0]) for number in range(1, counts[0] + 1)]
-    if missing := [str(number) for number, file in enumerate(files, 1) if not file.exists()]:
-        raise DataError(f"{path}: no shard {', '.join(missing)} of {counts[0]}; run it with --shard")
+    count = max((int(match[1]) for file in path.parent.glob("*") if (match := pattern.fullmatch(file.name))), default=1)
+    files = [shard_path(path, number, count) for number in range(1, count + 1)]
+    if missing := [file.name for file in files if not file.exists()]:
+        raise DataError(f"{path}: {' and '.join(missing)} of {count} shards missing; run them with --shard")
     rows = itertools.zip_longest(*map(lines_of, files))
     return [line for row in rows for line in row if line is not None]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from safetensors.torch import save_file
 
 from ..configs import FeaturesConfig
-from ..errors import RunError, UnavailableError
+from ..errors import RunError
 from ..files import write_folder, write_json
 from ..model import EMBEDDERS
 from ..parts import Embedder
@@ -21,8 +21,6 @@ from .model_card import model_card
 
 if TYPE_CHECKING:
     from .predictor import Predictor
-
-WITHOUT = "leave the extractor out with --without-extractor, in Python extractor=False"
 
 
 def export(
@@ -41,7 +39,7 @@ def export(
 
     Raises RunError for an existing folder, and UnavailableError for an extractor that cannot be saved."""
     path, model = Path(folder), predictor.model
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    if path.exists():
         raise RunError(f"{path}: already exists; choose another folder or delete it")
     recipe = _exported_recipe(predictor, extractor)
     left_out = tuple(
@@ -104,7 +102,7 @@ def _exported_recipe(predictor: Predictor, extractor: bool) -> Recipe:
             )
         },
         "default_step": None,
-        "data": NoData(about=predictor.trained_on[:80]),
+        "data": NoData(about=recipe.only_about(predictor.step)[:80]),
         **dict.fromkeys(("metrics", "probes", "callbacks"), {}),
     }
     return without_local_paths(recipe.model_copy(update=changes))
@@ -116,13 +114,9 @@ def _adds_terms(embedder: Embedder) -> bool:
 
 
 def _save_extractors(predictor: Predictor, folder: Path) -> None:
-    """Save the extractor of each input of the step. Raises UnavailableError."""
-    for name in predictor.names.inputs:
-        if name not in predictor.features:
-            continue
-        (folder / name).mkdir(parents=True)
-        try:
+    """Save the extractor of each input of the step, if it is known. Raises UnavailableError."""
+    for name, embedder in predictor.features.embedders.items():
+        extractor = embedder.reader.config.extractor
+        if extractor and extractor.source == "pictures":
+            (folder / name).mkdir(parents=True)
             predictor.features.extractor(name).save(folder / name)
-        except (UnavailableError, NotImplementedError) as error:
-            reason = str(error) or f"{predictor.where}: the extractor of '{name}' cannot be saved"
-            raise UnavailableError(f"{reason}; or {WITHOUT}") from None

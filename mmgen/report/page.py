@@ -90,7 +90,6 @@ def write_page(
             "looks": {key: looks for gallery in galleries for key, looks in gallery["looks"].items()},
             "scores": {step: scores for gallery in galleries for step, scores in gallery["scores"].items()},
         },
-        "times": {step: seconds for step, seconds in folder.times().items() if step in recipe.steps},
         "environment": read_table(folder.path / "environment.json"),
         "can_change": CAN_CHANGE,
         "dataset": read_table(folder.path / "data.json"),

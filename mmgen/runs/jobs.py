@@ -12,7 +12,6 @@ import multiprocessing
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -35,7 +34,7 @@ class Child:
     """A child command, which trains steps of a run in turn; on a GPU (as in `VISIBLE`), if one is given.
 
     connection  sends it names of steps, and receives its messages
-    step        the current or last step, which began at the time `began`
+    step        the current or last step
     """
 
     def __init__(self, folder: RunFolder, recipe: Recipe, settings: Settings, gpu: str | None = None) -> None:
@@ -54,7 +53,7 @@ class Child:
 
     def train(self, step: str) -> None:
         """Start training of a step."""
-        self.step, self.began = step, time.monotonic()
+        self.step = step
         self._send(step)
 
     def _send(self, message: object) -> None:
@@ -166,7 +165,6 @@ class Children:
                     self.say(str(message))
                 else:
                     self._idle.append(self._training.pop(child.connection))
-                    self.folder.spent(child.step, time.monotonic() - child.began)
                     self._done.add(child.step)
                     self._trained.append(child.step)
 

@@ -81,7 +81,7 @@ def run(
             if main:
                 folder.claim(recipe, datasets, fresh)
         processes.wait_for_everyone()
-        rewritten = folder.outdated_steps(recipe)
+        rewritten = [*folder.outdated(recipe)]
         todo = [name for name in steps if name in rewritten or not folder.done(recipe, name)]
         if todo:
             if missing := missing_parts(recipe, steps, layers, folder):
@@ -145,9 +145,8 @@ class _Run:
                     reference_scores(recipe, scored, datasets, folder.path, metrics)
                 processes.wait_for_everyone()
                 for name in children.train(events):
-                    with folder.timed(name) if main else contextlib.nullcontext():
-                        steps.train(name)
-                        scores = steps.score(name, metrics) if main and recipe.steps[name].evaluate else {}
+                    steps.train(name)
+                    scores = steps.score(name, metrics) if main and recipe.steps[name].evaluate else {}
                     events.send("on_step_end", name, scores)
                     processes.wait_for_everyone()
                 if main:

