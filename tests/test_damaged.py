@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
-import mmgen_questions
+import mmgen_data
 import mmgen_tasks
 import numpy as np
 import pytest
@@ -297,17 +297,17 @@ READERS = {
     "vqa reversed": Reader(
         write(q_json=VQA, c_json=CAPTIONS),
         "q.json c.json",
-        split(mmgen_questions.Vqa, files={"train": "q.json"}, caption_files=["c.json"], missing="keep"),
+        split(mmgen_data.Vqa, files={"train": "q.json"}, caption_files=["c.json"], missing="keep"),
     ),
-    "vqg": Reader(write(q_csv=VQG), "q.csv", split(mmgen_questions.Vqg, files={"train": "q.csv"}, caption_files=[])),
-    "jsonl": Reader(write(train_jsonl=lines(ROW, ROW | {"id": "b"})), "train.jsonl", split(mmgen_questions.Jsonl)),
+    "vqg": Reader(write(q_csv=VQG), "q.csv", split(mmgen_data.Vqg, files={"train": "q.csv"}, caption_files=[])),
+    "jsonl": Reader(write(train_jsonl=lines(ROW, ROW | {"id": "b"})), "train.jsonl", split(mmgen_data.Jsonl)),
     "answers jsonl": Reader(
         write(train_jsonl=lines(ANSWERED, ANSWERED | {"image": "2.jpg"})),
         "train.jsonl",
-        split(mmgen_questions.Jsonl, columns=LABELS),
+        split(mmgen_data.Jsonl, columns=LABELS),
     ),
     "answers csv": Reader(
-        write(train_csv=CSV), "train.csv", split(mmgen_questions.Csv, columns={"answers": "answer", "box": "box"})
+        write(train_csv=CSV), "train.csv", split(mmgen_data.Csv, columns={"answers": "answer", "box": "box"})
     ),
     "captions": Reader(
         write(c_json=CAPTIONS, out_txt="25\n71\n"),

@@ -25,7 +25,7 @@ from mmgen_encoders.loading import read_pooler
 from mmgen_extractors import BottomUpTsv, Detector, LxmertH5, NpzFolder, Roi, VisualGenome
 from mmgen_inputs.pictures import ModernVBert
 from mmgen_metrics import ClipScore
-from mmgen_questions import Jsonl
+from mmgen_data import Jsonl
 from mmgen_tasks import Refcoco
 from mmgen_tasks.vqa.vocabulary import read_vocabulary
 from PIL import Image

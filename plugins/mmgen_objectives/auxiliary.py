@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from mmgen_vl.configs import without_regions
+from mmgen_vision.configs import without_regions
 from pydantic import Field
 
 import mmgen

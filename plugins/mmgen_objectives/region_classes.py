@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
-from mmgen_vl.heads import VLBERT_REGIONS, region_layers, region_states
+from mmgen_vision.heads import VLBERT_REGIONS, region_layers, region_states
 from torch import Tensor, nn
 
 from mmgen.errors import MissingLabel

@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mmgen_vl import coco
-from mmgen_vl.published import EmptySplit, PublishedFiles, Split, counted
+from mmgen_vision import coco
+from mmgen_vision.published import EmptySplit, PublishedFiles, Split, counted
 
 from mmgen.errors import DataError
 from mmgen.examples import Example
 from mmgen.reading.text import read_text
 
 if TYPE_CHECKING:
-    from mmgen_vl.configs import Published
+    from mmgen_vision.configs import Published
 
 REASONS = {  # why an example is left out of a split -> the words of the log
     "without_picture": "example{s} without a picture",

@@ -8,7 +8,7 @@ from kit import toys
 from kit.toys import PLACE, mmgen_here
 from mmgen_extractors import Detector, Roi, TimmGrid
 from mmgen_inputs import Grid, Regions
-from mmgen_vl import cnn
+from mmgen_vision import cnn
 
 from mmgen.features.fingerprints import difference, in_words, is_random
 from mmgen.features.random_features import random_features

@@ -470,7 +470,7 @@ def test_a_run_is_asked_from_eight_threads(seeing, monkeypatch):
     """The extractor is built once, with the network of the training features, for all threads."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from mmgen_vl.cnn import Network
+    from mmgen_vision.cnn import Network
 
     from mmgen.inference.load import load as load_model
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from mmgen_questions import Vqa, Vqg
+from mmgen_data import Vqa, Vqg
 
 from mmgen.errors import DataError
 

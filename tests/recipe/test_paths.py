@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from kit import toys
 from kit.toys import PLACE, mmgen_here
+from mmgen_data import Jsonl
 from mmgen_encoders import Bert
-from mmgen_questions import Jsonl
 
 from mmgen.recipe.load import load
 from mmgen.recipe.paths import from_folder, path_keys

@@ -138,7 +138,7 @@ def test_equal_data_of_two_steps_is_built_once(place):
 
 
 def test_captions_are_what_is_written(tmp_path):
-    from mmgen_questions import Jsonl
+    from mmgen_data import Jsonl
 
     (tmp_path / "train.jsonl").write_text(
         '{"id": "1", "image": "a.jpg", "captions": ["one", "two"], "questions": ["q ?"]}\n{"id": "2", "image": '

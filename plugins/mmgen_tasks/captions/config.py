@@ -5,7 +5,7 @@ The data set's recipe keys."""
 from pathlib import Path
 from typing import Annotated, Literal
 
-from mmgen_vl.configs import Published, SplitName
+from mmgen_vision.configs import Published, SplitName
 from pydantic import Field
 
 from mmgen.configs import RelativeTo

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmgen_vl.coco import CAPTIONS, YEARS, read_captions
-from mmgen_vl.find_files import Finder
+from mmgen_vision.coco import CAPTIONS, YEARS, read_captions
+from mmgen_vision.find_files import Finder
 
 from mmgen.examples import Example
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mmgen_vl.cards import as_box, overlap
+from mmgen_vision.cards import as_box, overlap
 
 from mmgen.cards import Box, Card, Piece, corners
 from mmgen.examples import Prediction, ResolvedExample

@@ -5,7 +5,7 @@ The recipe keys of its data sets, its objective and its metric."""
 from typing import ClassVar, Literal
 
 from mmgen_scenes import Proposals
-from mmgen_vl.configs import FileEach, without_regions
+from mmgen_vision.configs import FileEach, without_regions
 from pydantic import Field
 
 import mmgen

@@ -10,7 +10,7 @@ from mmgen_scenes import captions
 from mmgen_scenes.detector import propose
 from mmgen_scenes.drawn import DrawnDataset, SceneSet, plain_scene, things
 from mmgen_scenes.world import SORT, Scene
-from mmgen_vl.boxes import Box, union
+from mmgen_vision.boxes import Box, union
 
 from mmgen.examples import Example
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from mmgen_vl.boxes import Box
-from mmgen_vl.find_files import Finder
-from mmgen_vl.flickr30k_files import ANNOTATIONS, SENTENCES, SOURCE, Phrase, read_annotation, read_sentences
+from mmgen_vision.boxes import Box
+from mmgen_vision.find_files import Finder
+from mmgen_vision.flickr30k_files import ANNOTATIONS, SENTENCES, SOURCE, Phrase, read_annotation, read_sentences
 
 from mmgen.errors import DataError
 from mmgen.examples import Example

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mmgen_vl.boxes import RIGHT, box_array, iou, most_often_right
+from mmgen_vision.boxes import RIGHT, box_array, iou, most_often_right
 
 from mmgen.errors import DataError
 from mmgen.examples import Example, Prediction, Scores

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
-from mmgen_vl.regions import choosable, plain, regions_of, right
+from mmgen_vision.regions import choosable, plain, regions_of, right
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mmgen_vl.cards import label_card
-from mmgen_vl.truths import right_label
+from mmgen_vision.cards import label_card
+from mmgen_vision.truths import right_label
 
 from mmgen.cards import Card
 from mmgen.examples import Prediction, ResolvedExample

@@ -5,7 +5,7 @@ The recipe keys of its data sets, its objective and its metric."""
 from typing import Annotated, ClassVar, Literal
 
 from mmgen_scenes import Drawn
-from mmgen_vl.configs import By, Dropout, FileEach
+from mmgen_vision.configs import By, Dropout, FileEach
 from pydantic import Field
 
 import mmgen

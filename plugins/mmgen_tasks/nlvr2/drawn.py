@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mmgen_scenes.drawn import DrawnDataset, SceneSet, things
 from mmgen_scenes.world import sample
-from mmgen_vl.truths import LABELS
+from mmgen_vision.truths import LABELS
 
 from mmgen.examples import All, Example
 

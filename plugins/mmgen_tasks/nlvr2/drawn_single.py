@@ -13,7 +13,7 @@ from mmgen_scenes.drawn import DrawnDataset, SceneSet, plain_scene, things
 from mmgen_scenes.phrases import COUNTS
 from mmgen_scenes.relations import related
 from mmgen_scenes.world import KINDS, SORT, SORTS, Group, Scene
-from mmgen_vl.truths import LABELS
+from mmgen_vision.truths import LABELS
 
 from mmgen.examples import Example
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mmgen_vl.find_files import Finder
-from mmgen_vl.published import read_rows
-from mmgen_vl.truths import LABELS, truth_of
+from mmgen_vision.find_files import Finder
+from mmgen_vision.published import read_rows
+from mmgen_vision.truths import LABELS, truth_of
 
 from mmgen.errors import DataError
 from mmgen.examples import All, Example

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from statistics import fmean
 
-from mmgen_vl.truths import truth_of
+from mmgen_vision.truths import truth_of
 
 from mmgen.examples import Example, Prediction, Scores
 from mmgen.parts import Metric

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
-from mmgen_vl.heads import published_head
-from mmgen_vl.truths import LABELS
+from mmgen_vision.heads import published_head
+from mmgen_vision.truths import LABELS
 from torch import Tensor, nn
 
 from mmgen.errors import MissingLabel

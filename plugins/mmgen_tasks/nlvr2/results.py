@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mmgen_vl.published import read_rows
-from mmgen_vl.truths import LABELS, truth_of
+from mmgen_vision.published import read_rows
+from mmgen_vision.truths import LABELS, truth_of
 
 from mmgen.errors import DataError
 from mmgen.examples import Example

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mmgen_vl.cards import as_box, overlap
+from mmgen_vision.cards import as_box, overlap
 
 from mmgen.cards import Card, corners
 from mmgen.examples import Prediction, ResolvedExample

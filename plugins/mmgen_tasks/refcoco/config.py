@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from mmgen_scenes import Proposals
-from mmgen_vl.configs import By, Dropout, Published, without_regions
+from mmgen_vision.configs import By, Dropout, Published, without_regions
 from pydantic import Field, model_validator
 
 import mmgen

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mmgen_scenes.detector import propose
 from mmgen_scenes.drawn import DrawnDataset, SceneSet, things
 from mmgen_scenes.world import Scene, sample, sample_unlike_looks
-from mmgen_vl.boxes import Box
+from mmgen_vision.boxes import Box
 
 from mmgen.examples import Example
 

@@ -7,8 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mmgen_vl.boxes import Box, relative
-from mmgen_vl.find_files import Finder
+from mmgen_vision.boxes import Box, relative
+from mmgen_vision.find_files import Finder
 
 from mmgen.errors import DataError
 from mmgen.examples import Example

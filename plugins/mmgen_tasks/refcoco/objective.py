@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
-from mmgen_vl.heads import VLBERT_REGIONS, region_states
-from mmgen_vl.regions import choosable, plain, regions_of, right
+from mmgen_vision.heads import VLBERT_REGIONS, region_states
+from mmgen_vision.regions import choosable, plain, regions_of, right
 from torch import Tensor, nn
 
 from mmgen.errors import MissingLabel

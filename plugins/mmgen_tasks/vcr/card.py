@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mmgen_vl.cards import NamedObjects, label_card
-from mmgen_vl.truths import right_label
+from mmgen_vision.cards import NamedObjects, label_card
+from mmgen_vision.truths import right_label
 
 from mmgen.cards import Bar, Card, Choice, letter
 from mmgen.examples import Generation, Prediction, ResolvedExample

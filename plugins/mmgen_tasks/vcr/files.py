@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from mmgen_vl.boxes import Box, relative
-from mmgen_vl.find_files import Finder
-from mmgen_vl.published import read_rows
+from mmgen_vision.boxes import Box, relative
+from mmgen_vision.find_files import Finder
+from mmgen_vision.published import read_rows
 
 from mmgen.errors import DataError
 from mmgen.examples import All, Example

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from mmgen_vl.mentions_config import Mention
+from mmgen_vision.mentions_config import Mention
 
 from mmgen.examples import All, Example
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mmgen_vl.published import read_rows
+from mmgen_vision.published import read_rows
 
 from mmgen.errors import DataError
 from mmgen.examples import Example

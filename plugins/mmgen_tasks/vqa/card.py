@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mmgen_vl.cards import label_card
+from mmgen_vision.cards import label_card
 
 from mmgen.cards import Card
 from mmgen.examples import Prediction, ResolvedExample

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from mmgen_scenes import Drawn
-from mmgen_vl.configs import Dropout, Published, SplitName
+from mmgen_vision.configs import Dropout, Published, SplitName
 from pydantic import Field
 
 import mmgen

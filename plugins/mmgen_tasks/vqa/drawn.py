@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mmgen_scenes.drawn import DrawnDataset, SceneSet, plain_scene, things
 from mmgen_scenes.questions import find_answers
 from mmgen_scenes.world import KINDS, SORT, SORTS, sample
-from mmgen_vl.answers import PEOPLE, weights
+from mmgen_vision.answers import PEOPLE, weights
 
 from mmgen.examples import Example
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from sys import intern
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mmgen_vl.answers import PEOPLE, most_common, normalise, weights
-from mmgen_vl.answers import tidy as on_one_line
-from mmgen_vl.coco import YEARS
-from mmgen_vl.find_files import Finder
+from mmgen_vision.answers import PEOPLE, most_common, normalise, weights
+from mmgen_vision.answers import tidy as on_one_line
+from mmgen_vision.coco import YEARS
+from mmgen_vision.find_files import Finder
 
 from mmgen.errors import DataError
 from mmgen.examples import Example

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from mmgen_vl.answers import accuracy, agreement, comparable
+from mmgen_vision.answers import accuracy, agreement, comparable
 
 from mmgen.examples import Example, Generation, Prediction, Scores
 from mmgen.parts import Metric

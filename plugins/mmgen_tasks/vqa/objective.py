@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 import torch.nn.functional as F
 from mmgen_encoders.encoder import head_transform
-from mmgen_vl.heads import published_head
+from mmgen_vision.heads import published_head
 from torch import Tensor, nn
 
 from mmgen.errors import DataError, MissingLabel

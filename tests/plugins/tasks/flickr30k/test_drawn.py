@@ -4,7 +4,7 @@ import pytest
 from mmgen_scenes import Scenes
 from mmgen_scenes.world import KINDS, SORTS
 from mmgen_tasks import ScenePhrases
-from mmgen_vl.boxes import iou
+from mmgen_vision.boxes import iou
 
 from mmgen.testing import DatasetSuite
 

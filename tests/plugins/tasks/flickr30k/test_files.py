@@ -6,7 +6,7 @@ from kit.results import BOXES, assert_read_again, assert_refused, cells, score
 from mmgen_inputs import Regions, Text
 from mmgen_tasks import Flickr30kEntities, PhraseRecall
 from mmgen_tasks.flickr30k.config import PhraseRegions
-from mmgen_vl.flickr30k_files import parse_sentence, read_annotation
+from mmgen_vision.flickr30k_files import parse_sentence, read_annotation
 
 from mmgen.errors import DataError
 from mmgen.testing import DatasetSuite

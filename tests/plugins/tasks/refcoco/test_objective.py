@@ -27,7 +27,7 @@ from mmgen_objectives import MaskedRegions
 from mmgen_tasks import BoxAccuracy, PhraseRegions, RegionChoice
 from mmgen_tasks.refcoco.card import RegionCard
 from mmgen_tasks.refcoco.config import ChosenRegion
-from mmgen_vl.regions import plain
+from mmgen_vision.regions import plain
 from mmgen_vlbert import VlBert, VlBertRegions
 
 from mmgen.cards import Card

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from mmgen_prompts import ScenePrompts
-from mmgen_prompts.dataset import asked_about
+from mmgen_scenes import ScenePrompts
+from mmgen_scenes.prompts import asked_about
 from mmgen_scenes.questions import find_answers
-from mmgen_vl.box_words import box_in_words
+from mmgen_vision.box_words import box_in_words
 
 from mmgen.prompts import prompts_of
 from mmgen.testing import DatasetSuite

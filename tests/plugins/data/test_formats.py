@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from kit.questions import load_error
-from mmgen_questions import Jsonl
+from mmgen_data import Jsonl
 
 from mmgen.testing import DatasetSuite
 

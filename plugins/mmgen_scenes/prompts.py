@@ -8,15 +8,15 @@ from itertools import chain
 from random import Random
 from typing import Any
 
-from mmgen_scenes.dataset import DrawnScenes
-from mmgen_scenes.drawn import SceneSet
-from mmgen_scenes.grammar import mentions
-from mmgen_scenes.questions import find_answers
-from mmgen_vl.box_words import box_in_words
+from mmgen_vision.box_words import box_in_words
 
 from mmgen.prompts import one_per_prompt
 
 from . import ScenePrompts
+from .dataset import DrawnScenes
+from .drawn import SceneSet
+from .grammar import mentions
+from .questions import find_answers
 
 
 class PromptedScenes(DrawnScenes):

@@ -5,7 +5,7 @@ import random
 
 import pytest
 from kit.oracles import ORACLES
-from mmgen_vl.answers import CONTRACTIONS, accuracy, agreement, normalise
+from mmgen_vision.answers import CONTRACTIONS, accuracy, agreement, normalise
 
 
 def test_vqa_accuracy_equals_the_official_one():

@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mmgen_vl import coco
-from mmgen_vl.coco import Captions, read_captions
-from mmgen_vl.find_files import Finder
-from mmgen_vl.published import EmptySplit, PublishedFiles, Split, counted
+from mmgen_vision import coco
+from mmgen_vision.coco import Captions, read_captions
+from mmgen_vision.find_files import Finder
+from mmgen_vision.published import EmptySplit, PublishedFiles, Split, counted
 
 from mmgen.errors import DataError
 from mmgen.examples import Example

@@ -15,7 +15,7 @@ from kit.questions import (
     vqa_file,
     vqg,
 )
-from mmgen_questions import Vqa, Vqg
+from mmgen_data import Vqa, Vqg
 from PIL import Image
 
 from mmgen.testing import DatasetSuite

@@ -10,7 +10,7 @@ from kit.questions import (
     vqa,
     vqa_file,
 )
-from mmgen_questions import Vqa
+from mmgen_data import Vqa
 from PIL import Image
 from pydantic import ValidationError
 

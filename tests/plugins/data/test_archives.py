@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from kit import served, toys
 from kit.toys import mmgen_here as mmgen
-from mmgen_streams import Archives
+from mmgen_data import Archives
 
 from mmgen.errors import DataError
 from mmgen.features.store import FeatureStore
@@ -79,7 +79,7 @@ def test_a_split_is_a_sequence_of_examples(captions):
 
 
 def test_many_rows_are_read_at_a_time(arrow, tmp_path, monkeypatch):
-    monkeypatch.setattr("mmgen_streams.dataset.ROWS", 3)
+    monkeypatch.setattr("mmgen_data.archives.ROWS", 3)
     (tmp_path / "a.jsonl").write_text("".join(f'{{"key": {number}, "txt": "why?"}}\n' for number in range(8)))
     examples = Archives(train=str(tmp_path / "a.jsonl")).build().split("train")
     assert [example.id for example in examples] == list("01234567")
@@ -218,7 +218,7 @@ def test_without_the_package(monkeypatch):
 
 
 def test_ranges_count_with_leading_zeros():
-    from mmgen_streams.dataset import files_of
+    from mmgen_data.archives import files_of
 
     assert files_of("a-{08..10}.tar") == ["a-08.tar", "a-09.tar", "a-10.tar"]
     assert files_of("s3://b/{0..1}/{2..3}.tar") == [f"s3://b/{a}/{b}.tar" for a in (0, 1) for b in (2, 3)]

@@ -9,11 +9,11 @@ from kit import published
 from mmgen_inputs import Regions, Text
 from mmgen_probes import phrases
 from mmgen_tasks import Flickr30kEntities
-from mmgen_vl.coco import read_captions
-from mmgen_vl.configs import FileEach, without_regions
-from mmgen_vl.find_files import Finder
-from mmgen_vl.flickr30k_files import Annotation, read_annotation
-from mmgen_vl.published import PublishedFiles, Split, counted
+from mmgen_vision.coco import read_captions
+from mmgen_vision.configs import FileEach, without_regions
+from mmgen_vision.find_files import Finder
+from mmgen_vision.flickr30k_files import Annotation, read_annotation
+from mmgen_vision.published import PublishedFiles, Split, counted
 from pydantic import ValidationError
 
 from mmgen.errors import DataError

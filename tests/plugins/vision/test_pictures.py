@@ -1,7 +1,7 @@
 """The picture of an example."""
 
 import pytest
-from mmgen_vl.pictures import picture_of
+from mmgen_vision.pictures import picture_of
 
 from mmgen.errors import DataError
 from mmgen.examples import All, Example

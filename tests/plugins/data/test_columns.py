@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from kit.questions import ALL_WELL, HEADER, load_error, vqg
-from mmgen_questions import Csv, Jsonl
+from mmgen_data import Csv, Jsonl
 
 from mmgen.errors import DataError
 from mmgen.testing import DatasetSuite

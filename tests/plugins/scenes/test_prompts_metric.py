@@ -1,8 +1,8 @@
 """Obedience: what counts as a question for an answer, a thing, a form, and a type of VQA."""
 
 import pytest
-from mmgen_prompts import Obedience, ScenePrompts
-from mmgen_prompts.metric import UNKNOWN, obeys
+from mmgen_scenes import Obedience, ScenePrompts
+from mmgen_scenes.obedience import UNKNOWN, obeys
 
 from mmgen.examples import Example, Generation
 from mmgen.testing import MetricSuite

@@ -1,7 +1,7 @@
 """Shared parts of tasks' cards: labels as bars, correct boxes, and objects that texts name."""
 
 import pytest
-from mmgen_vl.cards import NamedObjects, label_card, overlap
+from mmgen_vision.cards import NamedObjects, label_card, overlap
 
 from mmgen.cards import Bar, Card, Piece
 from mmgen.examples import All, Example, Prediction

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 from kit import toys
+from mmgen_vision.mentions import MentionedReader, Mentions
+from mmgen_vision.mentions_config import MentionsConfig
 from mmgen_visualbert import VisualBertRegions
-from mmgen_vl.mentions import MentionedReader, Mentions
-from mmgen_vl.mentions_config import MentionsConfig
 from mmgen_vlbert import VlBertRegions
 
 from mmgen.errors import DataError

@@ -11,11 +11,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from mmgen_vl.answers import PEOPLE, most_common, normalise, spread_evenly, weights
-from mmgen_vl.boxes import Box
-from mmgen_vl.find_files import Finder
-from mmgen_vl.published import EmptySplit, PublishedFiles, Split, counted
-from mmgen_vl.truths import LABELS
+from mmgen_vision.answers import PEOPLE, most_common, normalise, spread_evenly, weights
+from mmgen_vision.boxes import Box
+from mmgen_vision.find_files import Finder
+from mmgen_vision.published import EmptySplit, PublishedFiles, Split, counted
+from mmgen_vision.truths import LABELS
 
 from mmgen.errors import DataError
 from mmgen.examples import Example

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from mmgen_scenes.grammar import is_relevant
-from mmgen_scenes.questions import find_answers
-from mmgen_vl.box_words import box_in_words
+from mmgen_vision.box_words import box_in_words
 
 from mmgen.examples import Example, Generation, Scores
 from mmgen.parts import Metric
 
-from .dataset import asked_about
+from .grammar import is_relevant
+from .prompts import asked_about
+from .questions import find_answers
 
 KINDS = ("answer", "thing", "form", "question type")
 UNKNOWN = "obedience needs examples with prompts of a kind that words can be judged by, such as those of scene_prompts"

@@ -20,7 +20,7 @@ Dropout = Field(0.1, ge=0, lt=1, description="dropout on the input of the head's
 class Published(mmgen.DatasetConfig):
     """Base config of data sets in published files. Only the splits in use (`train_split`, `validation_split`,
     `test_split`) are read and need files; all other paths are relative to `folder`. `build` returns a
-    `mmgen_vl.published.PublishedFiles`."""
+    `mmgen_vision.published.PublishedFiles`."""
 
     folder: Path = Field(description="folder of the files, with the layout of the published archives")
     images: Annotated[Path | None, RelativeTo("folder")] = Field(

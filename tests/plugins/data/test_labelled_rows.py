@@ -7,7 +7,7 @@ import json
 import pytest
 from kit import published, toys
 from kit.toys import PLACE, mmgen_here
-from mmgen_questions import Csv, Jsonl
+from mmgen_data import Csv, Jsonl
 from pydantic import ValidationError
 
 from mmgen.errors import DataError

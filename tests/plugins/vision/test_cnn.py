@@ -8,8 +8,8 @@ import timm
 import torch
 from kit.writing import out_of_memory_error
 from mmgen_extractors import TimmGrid
-from mmgen_vl import cnn
-from mmgen_vl.cnn_config import CnnConfig
+from mmgen_vision import cnn
+from mmgen_vision.cnn_config import CnnConfig
 from PIL import Image
 
 from mmgen.errors import RunError

@@ -5,11 +5,11 @@ import random
 import pytest
 import torch
 from mmgen_tasks import BoxAccuracy
-from mmgen_vl.box_words import all_words, box_in_words
-from mmgen_vl.boxes import iou
-from mmgen_vl.heads import published_head, region_layers
-from mmgen_vl.regions import plain, right
-from mmgen_vl.truths import LABELS, right_label, truth_of
+from mmgen_vision.box_words import all_words, box_in_words
+from mmgen_vision.boxes import iou
+from mmgen_vision.heads import published_head, region_layers
+from mmgen_vision.regions import plain, right
+from mmgen_vision.truths import LABELS, right_label, truth_of
 from torch import nn
 
 from mmgen.errors import DataError
