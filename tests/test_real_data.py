@@ -31,7 +31,7 @@ def test_a_broken_picture_stops_a_run_before_training_and_mending_it_lets_it_go_
         (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     head, _, _ = RECIPE.replace('[inputs.caption]\ntype = "text"\n', PICTURED).partition("[steps.second]")
     steps = head.replace('inputs = ["caption"]\ntrain = ["backbone"]', 'inputs = ["image"]\ntrain = ["image"]')
-    (tmp_path / "toy.toml").write_text(f'{steps}[data]\ntype = "jsonl"\nfolder = "{tmp_path}"\nimages = "."\n')
+    (tmp_path / "toy.toml").write_text(f'{steps}[data]\ntype = "table"\nfolder = "{tmp_path}"\nimages = "."\n')
     command = ["run", str(tmp_path / "toy.toml"), "--set", f'output="{tmp_path / "runs"}"']
     for _ in range(2):  # the store is there the second time, and the picture is named all the same
         output = CliRunner().invoke(main, command, catch_exceptions=False).output

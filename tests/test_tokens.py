@@ -165,7 +165,7 @@ learning_rate = 1e-2
 inputs = ["caption"]
 train = ["backbone"]
 [data]
-type = "csv"
+type = "table"
 folder = "."
 files = { train = "rows.csv", val = "few.csv", test = "few.csv" }
 """

@@ -17,7 +17,7 @@ from mmgen.parts import Backbone
 from mmgen.tensors import Batch, Loss, Targets
 
 if TYPE_CHECKING:
-    from .auxiliary import RegionClasses
+    from .tasks import RegionClasses
 
 OBJECTS = "objects"  # the label of an example: the class names of its objects, in order
 BACKGROUND = 0

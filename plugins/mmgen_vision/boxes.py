@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import numpy as np
-from numpy.typing import ArrayLike
+from typing import TYPE_CHECKING
 
 from mmgen.errors import DataError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike
 
 # Boxes have 32-bit numbers, whose rounding changes an intersection over union by some millionths for objects of few
 # pixels. A value equal to a threshold reaches the threshold.
@@ -20,6 +22,8 @@ CANDIDATES = 1000  # maximum number of boxes tried as the constant prediction
 
 def iou(first: ArrayLike, second: ArrayLike) -> np.ndarray:
     """(N, M) intersection over union of N boxes and M boxes; 0 for two empty boxes."""
+    import numpy as np
+
     rows = np.asarray(first, np.float64).reshape(-1, 1, 4)
     columns = np.asarray(second, np.float64).reshape(1, -1, 4)
     low, high = np.maximum(rows[..., :2], columns[..., :2]), np.minimum(rows[..., 2:], columns[..., 2:])
@@ -34,6 +38,8 @@ def _area(boxes: np.ndarray) -> np.ndarray:
 
 def box_array(values: object, where: str) -> np.ndarray:
     """Convert boxes from JSON to an array (N, 4). Raises DataError that starts with `where`, their source."""
+    import numpy as np
+
     try:
         boxes = np.array(values, np.float64).reshape(-1, 4)
     except (TypeError, ValueError, OverflowError):
@@ -48,6 +54,8 @@ def box_array(values: object, where: str) -> np.ndarray:
 def most_often_right(boxes: Sequence[Sequence[float]]) -> list[float]:
     """The best constant prediction: 100 or 0 for every box, whether the box that is right most often is right there. Of
     many boxes, an evenly spaced subset is tried."""
+    import numpy as np
+
     truths = np.array(boxes, np.float64).reshape(-1, 4)
     candidates = truths[:: -(-len(truths) // CANDIDATES)]
     hits = max((iou(candidate, truths)[0] >= RIGHT for candidate in candidates), key=np.count_nonzero)

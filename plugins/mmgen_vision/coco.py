@@ -2,62 +2,45 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
-from functools import partial
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mmgen.errors import DataError
-from mmgen.reading.text import image_id, read_items, read_list, require_keys, tidy
+from mmgen.reading.rows import Id, Key, Line, Row
 
 CAPTIONS = "captions_{year}.json"
 YEARS = {"train": "train2014", "val": "val2014", "test": "test2015", "test_dev": "test-dev2015"}  # in names of files
+WHERE = "annotations_trainval2014.zip (241 MB) of cocodataset.org/#download"
 
 
-LEFT_OUT = {"empty_captions": "empty caption{s}", "duplicate_captions": "repeated caption{s}"}  # for messages
+class CaptionRow(Row):
+    """A row of the list `annotations`."""
+
+    image_id: Key
+    caption: Line
+    id: Id | None = None
 
 
 class Captions(NamedTuple):
-    """Captions by image, in the order of the files. `counts`: numbers of what is left out, by the names of
-    `LEFT_OUT`."""
+    """Captions by image, in the order of the files. `left_out`: why some are, for each of them."""
 
     of: dict[str, list[str]]
-    counts: Counter
+    left_out: list[str]
 
 
-def read_captions(paths: Iterable[Path]) -> Captions:
-    """Read the captions of all files. Duplicates of a caption (same image and id) must have the same text."""
-    of: dict[str, list[str]] = {}
-    seen: dict[tuple[str, str], tuple[str, Path]] = {}
-    counts: Counter = Counter()
-
-    def take(item: Any, path: Path) -> None:
-        require_keys(item, "image_id", "caption")
-        key, caption = image_id(item["image_id"], "image_id"), tidy(item["caption"], "caption")
-        if "id" in item:
-            caption_key = key, image_id(item["id"], "id", plain=True)
-            if caption_key in seen:
-                _check_equal_captions(caption_key, caption, path, *seen[caption_key])
-                counts["duplicate_captions"] += 1
-                return
-            seen[caption_key] = caption, path
-        if caption:
-            of.setdefault(key, []).append(caption)
+def join_captions(rows: Iterable[tuple[str, CaptionRow]]) -> Captions:
+    """The captions of rows with their places. Duplicates of a caption (same image and id) must have the same text."""
+    captions, seen = Captions({}, []), dict[tuple[str, str], str]()
+    for place, row in rows:
+        name = (row.image_id, row.id or "")
+        if row.id and seen.get(name, row.caption) != row.caption:
+            raise DataError(
+                f"{place}: caption {row.id} of image {row.image_id} is '{row.caption}' here and '{seen[name]}' in an "
+                "earlier row; keep one of them"
+            )
+        if row.caption and not (row.id and name in seen):
+            captions.of.setdefault(row.image_id, []).append(row.caption)
         else:
-            counts["empty_captions"] += 1
-
-    for path in paths:
-        read_items(
-            read_list(path, "annotations", "captions", bare=True)[1], path, "annotations", partial(take, path=path)
-        )
-    return Captions(of, counts)
-
-
-def _check_equal_captions(caption_key: tuple[str, str], caption: str, path: Path, before: str, where: Path) -> None:
-    if caption != before:
-        elsewhere = "earlier in this file" if where == path else f"in {where}"
-        image, number = caption_key
-        raise DataError(
-            f"caption {number} of image {image} is '{caption}' here and '{before}' {elsewhere}; keep one of them"
-        )
+            captions.left_out.append("repeated caption{s}" if row.caption else "empty caption{s}")
+        seen[name] = row.caption
+    return captions

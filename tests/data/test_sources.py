@@ -13,7 +13,7 @@ def write_jsonl(folder, name, lines):
     place = folder / name
     place.mkdir()
     (place / "train.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return {"type": "jsonl", "folder": name, "validation_split": "", "test_split": "train"}
+    return {"type": "table", "folder": name, "validation_split": "", "test_split": "train"}
 
 
 def datasets(folder, *data):
@@ -31,7 +31,7 @@ def test_sources_have_names_shares_and_examples(tmp_path):
     same = {"type": "scenes", "train_size": 24, "val_size": 4, "test_size": 6}  # as the recipe's [data]
     data_sets = datasets(tmp_path, first, {**second, "share": 2.5}, same)
     sources = data_sets.sources("mixed")
-    assert [*sources] == [source.name for source in sources.values()] == ["jsonl", "jsonl 2", "scenes"]
+    assert [*sources] == [source.name for source in sources.values()] == ["table", "table 2", "scenes"]
     assert [source.share for source in sources.values()] == [1, 2.5, 1]
     assert [len(source.examples) for source in sources.values()] == [1, 1, 24]
     assert [len(source.validation) for source in sources.values()] == [0, 0, 4]

@@ -7,8 +7,8 @@ from typing import Literal
 import pytest
 from click.testing import CliRunner
 from kit import toys
-from mmgen_tasks.nlvr2.config import PairAccuracy, TrueOrFalse
-from mmgen_tasks.vqa.config import VqaAccuracy
+from mmgen_objectives.tasks import TrueOrFalse
+from mmgen_tasks import PairAccuracy, VqaAccuracy
 
 import mmgen
 from mmgen.cli import main

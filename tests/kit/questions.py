@@ -8,20 +8,6 @@ from mmgen_data import Vqa, Vqg
 
 from mmgen.errors import DataError
 
-ALL_WELL = dict.fromkeys(
-    [
-        "without_caption",
-        "without_picture",
-        "without_question",
-        "empty_questions",
-        "duplicates",
-        "empty_captions",
-        "duplicate_captions",
-    ],
-    0,
-)
-
-
 HEADER = "image_id,image_url,questions"
 
 

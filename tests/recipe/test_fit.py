@@ -127,7 +127,7 @@ def test_the_labels_of_a_data_set_with_a_mistake_are_unknown(recipe):
 
 def test_prompts_need_a_generator_that_reads_them(tmp_path):
     text = toys.recipe(
-        generator={"type": "any_order"}, data={"type": "csv", "folder": ".", "columns": {"prompt": "level"}}
+        generator={"type": "any_order"}, data={"type": "table", "folder": ".", "columns": {"prompt": "level"}}
     )
     (tmp_path / "toy.toml").write_text(re.sub("(train|val|test)_size = .*\n", "", text))
     message = (

@@ -48,8 +48,8 @@ type = "scenes"
 
 TWO = """\
 data = [
-  {{ type = "jsonl", folder = "pictures", share = 3{first} }},
-  {{ type = "jsonl", folder = "texts", inputs = ["caption"]{second} }},
+  {{ type = "table", folder = "pictures", share = 3{first} }},
+  {{ type = "table", folder = "texts", inputs = ["caption"]{second} }},
 ]"""
 
 
@@ -75,12 +75,12 @@ def two(first="", second=""):
 def test_what_is_not_written_follows_from_the_step(tmp_path):
     recipe, layers = read(tmp_path, two())
     pictures, texts = recipe.sources("pre").values()
-    assert [*recipe.sources("pre")] == ["jsonl", "jsonl 2"]
+    assert [*recipe.sources("pre")] == ["table", "table 2"]
     assert (pictures.share, pictures.inputs, pictures.objectives) == (3, ("caption", "image"), ("words",))
     assert (texts.share, texts.inputs, texts.objectives) == (1, ("caption",), ("words",))
     assert pictures.data.folder == tmp_path / "pictures" and recipe.scored_data("pre") is None
     assert layers.place(("steps", "pre", "data", "1", "folder")) == f"{tmp_path}/toy.toml:26"
-    assert [part.type for part in recipe.parts()].count("jsonl") == 2
+    assert [part.type for part in recipe.parts()].count("table") == 2
 
 
 def test_a_step_is_scored_on_its_first_data_set(tmp_path):
@@ -107,7 +107,7 @@ def test_a_kept_and_a_shown_recipe_are_the_same_recipe(tmp_path, monkeypatch):
     (tmp_path / "shown.toml").write_text(shown)
     assert load(tmp_path / "shown.toml", REGISTRY)[0].identity() == recipe.identity()
     table = recipe.model_dump(mode="json")["steps"]["pre"]["data"][1]
-    assert (table["type"], table["share"], table["inputs"]) == ("jsonl", 1, ["caption"]) and "data" not in table
+    assert (table["type"], table["share"], table["inputs"]) == ("table", 1, ["caption"]) and "data" not in table
     (tmp_path / "link").symlink_to(tmp_path)
     elsewhere = load(Path("link/toy.toml"), REGISTRY)[0]
     assert (
@@ -120,7 +120,7 @@ def test_a_kept_and_a_shown_recipe_are_the_same_recipe(tmp_path, monkeypatch):
 def test_editors_complete_it():
     table = {"type": "scenes", "share": 2, "inputs": ["caption"]}
     recipe_schema = schema(REGISTRY)
-    jsonschema.validate({"steps": {"pre": {"data": [table, {"type": "jsonl", "folder": "x"}]}}}, recipe_schema)
+    jsonschema.validate({"steps": {"pre": {"data": [table, {"type": "table", "folder": "x"}]}}}, recipe_schema)
     for wrong in ([], [{**table, "shares": 2}], table):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate({"steps": {"pre": {"data": wrong}}}, recipe_schema)
@@ -139,7 +139,7 @@ def test_an_empty_list_is_not_all(tmp_path):
 
 def test_a_later_layers_list_stands_in_place_of_the_whole_list(tmp_path):
     plain, another = '[data]\ntype = "scenes"\n', "[[profiles.other.steps.pre.data]]\n"
-    first, second = another + 'type = "scenes"\n', another + 'type = "jsonl"\nfolder = "x"\nshare = 2\n'
+    first, second = another + 'type = "scenes"\n', another + 'type = "table"\nfolder = "x"\nshare = 2\n'
     read(tmp_path, two(), (plain, plain + first + second))
     recipe, layers = load(tmp_path / "toy.toml", REGISTRY, "other")
     assert [(name, source.share) for name, source in recipe.sources("pre").items()] == [("scenes", 1), ("jsonl", 2)]
@@ -155,7 +155,7 @@ def test_a_later_layers_list_stands_in_place_of_the_whole_list(tmp_path):
         ),
         ('data = [{ type = "scenes", share = 0 }]', "24: steps.pre.data.0.share: must be more than 0, not 0"),
         (
-            'data = [{ type = "scenes", share = 0.5 }, { type = "jsonl", folder = "texts", share = 99.5 }]',
+            'data = [{ type = "scenes", share = 0.5 }, { type = "table", folder = "texts", share = 99.5 }]',
             "24: steps.pre.data.0.share: this share gives the first data set only 0.64 of 128 pairs per update, "
             "and every update needs at least one; raise the share or training.batch_size, or put another "
             "data set first",
@@ -204,7 +204,7 @@ def test_what_cannot_be_trained_together_is_refused_with_its_line(tmp_path, data
             "it reads",
         ),
         (
-            'data = [{ type = "jsonl", folder = "t", inputs = ["caption"] }, { type = "scenes", train_size = 9 }]',
+            'data = [{ type = "table", folder = "t", inputs = ["caption"] }, { type = "scenes", train_size = 9 }]',
             ('objectives = ["words"]\nevaluate = false', 'objectives = ["generator"]\nevaluate = "own"'),
             "23: steps.pre.evaluate: the step is scored on its first data set, 'jsonl', which has no input 'image'; "
             "list another data set first, or set evaluate = false",

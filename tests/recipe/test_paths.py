@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from kit import toys
 from kit.toys import PLACE, mmgen_here
-from mmgen_data import Jsonl
 from mmgen_encoders import Bert
 
 from mmgen.recipe.load import load
@@ -29,7 +28,7 @@ def project(tmp_path) -> Path:
         text = "".join(json.dumps(line) + "\n" for line in LINES)
         (tmp_path / "project/data" / f"{split}.jsonl").write_text(text)
     text = toys.recipe(
-        data={"type": "jsonl", "folder": "../data", "validation_split": ""},
+        data={"type": "table", "folder": "../data", "validation_split": ""},
         steps={"first": {"inputs": ["caption"], "train": ["backbone"]}},
         metrics={"overlap": {"type": "captioneval", "meteor": False, "tokenizer": "own"}},
     )

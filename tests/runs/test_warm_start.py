@@ -23,7 +23,7 @@ inputs = ["caption"]
 train = ["backbone"]
 evaluate = false
 [steps.warm.data]
-type = "jsonl"
+type = "table"
 folder = "{folder}"
 test_split = "train"
 validation_split = ""
@@ -116,13 +116,13 @@ def test_other_data_is_another_run(place, tmp_path):
 
 def test_mistakes_in_it_are_reported_with_their_line(place, tmp_path):
     text = (place / "toy.toml").read_text()
-    (tmp_path / "toy.toml").write_text(text.replace('type = "jsonl"', 'type = "jsonk"'))
+    (tmp_path / "toy.toml").write_text(text.replace('type = "table"', 'type = "tabel"'))
     output = CliRunner().invoke(main, ["check", str(tmp_path / "toy.toml")], catch_exceptions=False).output
     line = text.splitlines().index("[steps.warm.data]") + 2
     assert output.startswith(
         f"error: {tmp_path}/toy.toml:{line}: steps.warm.data.type: no dataset is called 'jsonk'; did you mean 'jsonl'?"
     )
-    (tmp_path / "toy.toml").write_text(text.replace('type = "jsonl"\n', 'type = "jsonl"\nfoldr = 3\n'))
+    (tmp_path / "toy.toml").write_text(text.replace('type = "table"\n', 'type = "table"\nfoldr = 3\n'))
     output = CliRunner().invoke(main, ["check", str(tmp_path / "toy.toml")], catch_exceptions=False).output
     assert "steps.warm.data.foldr: no such key; did you mean 'folder'?" in output
 
@@ -132,19 +132,19 @@ def test_equal_data_of_two_steps_is_built_once(place):
     both = recipe.model_copy(update={"steps": {**recipe.steps, "again": recipe.steps["warm"]}})
     datasets = Datasets(both)
     warm, again, first = (datasets.sources(step) for step in ("warm", "again", "first"))
-    assert warm["jsonl"].examples is again["jsonl"].examples and warm["jsonl"].validation == ()
+    assert warm["table"].examples is again["table"].examples and warm["table"].validation == ()
     assert first["scenes"].examples == datasets.main.split("train") and len(datasets.scored_by("first")) == 6
     assert Datasets(both).fingerprint() == Datasets(recipe).fingerprint()
 
 
 def test_captions_are_what_is_written(tmp_path):
-    from mmgen_data import Jsonl
+    from mmgen_data import Table
 
     (tmp_path / "train.jsonl").write_text(
         '{"id": "1", "image": "a.jpg", "captions": ["one", "two"], "questions": ["q ?"]}\n{"id": "2", "image": '
         '"b.jpg", "questions": ["q ?"]}\n'
     )
-    dataset = Jsonl(folder=tmp_path, test_split="train", validation_split="", targets="captions").build()
+    dataset = Table(folder=tmp_path, test_split="train", validation_split="", targets="captions").build()
     assert [(example.inputs, example.targets) for example in dataset.split("train")] == [
         ({"image": "a"}, ("one", "two"))
     ]

@@ -121,7 +121,7 @@ def documented():
 def test_records_have_the_documented_keys(tmp_path):
     line = {"id": "1", "caption": "a red ball", "questions": ["why ?"]}
     (tmp_path / "train.jsonl").write_text(json.dumps(line) + "\n")
-    stories = {"type": "jsonl", "folder": str(tmp_path), "validation_split": "", "test_split": "train"}
+    stories = {"type": "table", "folder": str(tmp_path), "validation_split": "", "test_split": "train"}
     scenes = {"type": "scenes", "train_size": 24, "val_size": 4, "test_size": 6}
     both = {
         "inputs": ["caption"],

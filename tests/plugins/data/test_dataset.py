@@ -1,7 +1,6 @@
 """Question files as published: joined and counted; damaged files give clear errors."""
 
 import gzip
-from pathlib import Path
 
 import pytest
 from kit.questions import (
@@ -24,7 +23,7 @@ def test_all_missing_files_are_listed_at_once(tmp_path):
     assert lines[0] == "VQA 1.0: 6 files are missing:"
     assert lines[1] == f"  {tmp_path}/OpenEnded_mscoco_train2014_questions.json  <- visualqa.org/vqa_v1_download.html"
     assert lines[6].startswith(f"  {tmp_path}/captions_test2015.json  <- never published")
-    assert lines[7].startswith("  put the files there, or name other files")
+    assert lines[7].startswith("  put the files there, or name others in [data]")
 
 
 def test_unused_splits_need_no_files(tmp_path):
@@ -40,18 +39,14 @@ def test_an_unknown_split(tmp_path):
         vqa(tmp_path).build().split("dev")
 
 
-def test_a_file_of_a_split_that_is_not_used_may_be_broken(tmp_path):
-    vqa_file(tmp_path / "q.json", (1, "What?"))
-    (tmp_path / "broken.json").write_text("{")
-    config = vqa(tmp_path).model_copy(update={"files": {"train": Path("q.json"), "test": Path("broken.json")}})
-    dataset = config.build()
-    assert dataset.splits() == ("train",) and dataset.describe()["examples"] == {"train": 1}
-
-
 def test_a_missing_folder_of_pictures(tmp_path):
     vqa_file(tmp_path / "q.json", (1, "What?"))
     text = load_error(vqa(tmp_path, images="photos"))
-    assert text == f"VQA 1.0: {tmp_path}/photos: no such folder; data.images names the folder of raw images"
+    assert text == (
+        "VQA 1.0: a file is missing:\n"
+        f"  {tmp_path}/photos (a folder)  <- data.images names the folder of raw images\n"
+        "  put the files there, or name others in [data] (`mmgen plugins vqa` has the keys)"
+    )
 
 
 def test_a_gzipped_file_that_is_cut_short(tmp_path):
@@ -67,44 +62,23 @@ def test_a_gzipped_file_that_is_cut_short(tmp_path):
     )
 
 
-def test_two_caption_files(tmp_path):
-    vqa_file(tmp_path / "q.json", (1, "What?"))
-    caption_file(tmp_path / "a.json", (5, 1, "a cat"), (6, 1, " "))
-    caption_file(tmp_path / "b.json", (5, 1, "a cat"), (7, 1, "a pet"), (5, 2, "of another image"))
-    agreed = vqa(tmp_path, caption_files=("a.json", "b.json")).build()
-    assert agreed.split("train")[0].inputs["caption"] == ("a cat", "a pet")
-    counts = agreed.describe()["counts"]["train"]
-    assert (counts["captions"], counts["duplicate_captions"], counts["empty_captions"]) == (2, 1, 1)
-    caption_file(tmp_path / "b.json", (5, 1, "a dog"))
-    text = load_error(vqa(tmp_path, caption_files=("a.json", "b.json")))
-    assert (
-        text
-        == f"{tmp_path}/b.json: annotations[0]: caption 5 of image 1 is 'a dog' here and 'a cat' in {tmp_path}/a.json; "
-        "keep one of them"
-    )
-
-
 def test_images_without_a_caption(tmp_path):
     vqa_file(tmp_path / "q.json", (1, "What?"), (2, "Who?"))
     caption_file(tmp_path / "c.json", (5, 1, "a cat"))
     drop, keep = (vqa(tmp_path, caption_files=("c.json",), missing=missing).build() for missing in ("drop", "keep"))
     assert [example.id for example in drop.split("train")] == ["train-1"]
     assert [sorted(example.inputs) for example in keep.split("train")] == [["caption", "image"], ["image"]]
-    assert (
-        drop.describe()["counts"]["train"]["without_caption"]
-        == keep.describe()["counts"]["train"]["without_caption"]
-        == 1
-    )
+    for data in (drop, keep):
+        assert data.describe()["counts"]["train"] == {"examples without a caption": 1}
     text = load_error(vqa(tmp_path, caption_files=("c.json",), missing="error"))
     assert (
-        text == f'{tmp_path}/q.json: 1 image without a caption; set missing = "drop" to leave their examples out, or '
-        '"keep" to keep them'
+        text == f'{tmp_path}/q.json: 1 example without a caption (first: 2); set missing = "drop" to leave their '
+        'examples out, or "keep" to keep them'
     )
     caption_file(tmp_path / "c.json", (5, 3, "a cat"))
     text = load_error(vqa(tmp_path, caption_files=("c.json",)))
     assert (
-        text == f"{tmp_path}/q.json: no examples remain for the split 'train': 2 images without a caption; check that "
-        f"{tmp_path}/c.json has the same images"
+        text == f"{tmp_path}/q.json: no examples remain for the split 'train': 2 examples without a caption (first: 1)"
     )
 
 
@@ -117,7 +91,7 @@ def test_pictures(tmp_path):
     dataset = vqa(tmp_path, images="images").build()
     (picture,) = dataset.pictures()
     assert (picture.key, picture.load().size, picture.load().mode) == ("1", (8, 6), "RGB")
-    assert dataset.describe()["counts"]["train"]["without_picture"] == 1
+    assert dataset.describe()["counts"]["train"]["examples without a picture"] == 1
     broken = tmp_path / "images" / "000000000002.jpg"
     broken.write_bytes(b"no image")
     _, picture = vqa(tmp_path, images="images").build().pictures()

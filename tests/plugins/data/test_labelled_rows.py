@@ -7,7 +7,7 @@ import json
 import pytest
 from kit import published, toys
 from kit.toys import PLACE, mmgen_here
-from mmgen_data import Csv, Jsonl
+from mmgen_data import Table
 from pydantic import ValidationError
 
 from mmgen.errors import DataError
@@ -32,7 +32,7 @@ inputs = ["question"]
 train = ["backbone"]
 objectives = ["answer"]
 [data]
-type = "csv"
+type = "table"
 folder = "."
 columns = { image = "file", question = "ask", answers = "answer" }
 [metrics.accuracy]
@@ -47,16 +47,16 @@ def write_csv(folder, rows, header=("file", "ask", "answer"), name="train.csv"):
     return folder
 
 
-def table(folder, rows, header=("file", "ask", "answer"), **settings) -> Csv:
+def table(folder, rows, header=("file", "ask", "answer"), **settings) -> Table:
     """A config of one file, which is the split to train on and to evaluate."""
     write_csv(folder, rows, header)
     keys = {"columns": COLUMNS, "validation_split": "", "test_split": "train", **settings}
-    return Csv(folder=folder, **keys)
+    return Table(folder=folder, **keys)
 
 
-def lines(folder, rows, **settings) -> Jsonl:
+def lines(folder, rows, **settings) -> Table:
     (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return Jsonl(folder=folder, validation_split="", test_split="train", **settings)
+    return Table(folder=folder, validation_split="", test_split="train", **settings)
 
 
 def load_error(config) -> str:
@@ -74,7 +74,7 @@ class TestLabelledRows(DatasetSuite):
             write_csv(tmp_path, [(file, f"{ask} {number}", answer) for file, ask, answer in ROWS], name=f"{split}.csv")
 
     def config(self):
-        return Csv(folder=self.folder, images="images", columns=COLUMNS)
+        return Table(folder=self.folder, images="images", columns=COLUMNS)
 
 
 def test_every_row_is_a_question_with_its_answer(tmp_path):
@@ -101,7 +101,8 @@ def test_rows_with_the_same_inputs_or_id_are_the_answers_of_several_people(tmp_p
     ]
     message = load_error(table(tmp_path, [(7, *row) for row in rows], header))
     assert message == (
-        f"{tmp_path}/train.csv:3: an earlier row with the same id has other inputs; give every example a different id"
+        f"{tmp_path}/train.csv:3: an earlier row with the same id has other inputs or labels; "
+        "give every example its own id"
     )
 
 
@@ -121,7 +122,7 @@ def test_labels_of_every_kind_from_a_table(tmp_path):
     (example,) = dataset.split("train")
     assert example.labels == {"truth": True, "choices": ("red", "blue"), "choice": 1, "box": (0.1, 0.2, 0.5, 1.0)}
     assert example.inputs == {"image": "a", "question": "which ?"} and example.facts == {"image": "a", "grade": "2"}
-    assert dataset.boxes("a") == (((0, 0, 1, 1), (0, 0, 0.5, 0.5)), None)
+    assert config.boxes(dataset, "a") == ([(0, 0, 1, 1), (0, 0, 0.5, 0.5)], None)
     assert dataset.vocabularies() == {"truth": ("False", "True")} and example.targets == ()
 
 
@@ -135,7 +136,7 @@ def test_labels_of_every_kind_from_json_lines(tmp_path):
     (example,) = dataset.split("train")
     assert (example.id, example.inputs) == ("train-1", {"image": "a", "question": "which ?"})
     assert example.labels == {"choices": ("red", "blue"), "choice": 1} and example.facts["level"] == "2"
-    assert dataset.describe()["counts"]["train"]["without_label"] == 1
+    assert dataset.describe()["counts"]["train"]["rows without a label"] == 1
     answers = lines(tmp_path, [{"question": "what ?", "a": ["x", "y"]}], columns={"answers": "a"}).build()
     assert answers.split("train")[0].facts == {"people": "2"}
 
@@ -158,7 +159,7 @@ def test_json_lines_with_other_names_for_questions_to_generate(tmp_path):
         (
             {"box": "b"},
             {"b": "10 20 30 40"},
-            "a box must be x0 < x1 and y0 < y1 from 0 to 1, relative to the picture's size, not '10 20 30 40'",
+            "box must be x0 < x1 and y0 < y1 from 0 to 1, relative to the picture's size, not '10 20 30 40'",
         ),
     ],
 )
@@ -170,39 +171,17 @@ def test_a_column_that_does_not_exist(tmp_path):
     config = table(tmp_path, ROWS, columns={**COLUMNS, "answers": "answers"})
     assert load_error(config) == (
         f"{tmp_path}/train.csv:1: no column 'answers'; did you mean 'answer'?; the columns are: file, ask, answer; "
-        'name it in data.columns, as in columns = { answers = "NAME" }'
+        'name it in data.columns, as in columns = { questions = "NAME" }'
     )
 
 
 def test_keys_that_do_not_fit(tmp_path):
     with pytest.raises(ValidationError, match='columns: "choice" needs a column "choices" with the texts to choose'):
-        Csv(folder=tmp_path, columns={"choice": "n"})
+        Table(folder=tmp_path, columns={"choice": "n"})
     with pytest.raises(ValidationError, match="facts: only rows with a label have facts; a label in columns is one of"):
-        Csv(folder=tmp_path, facts=("level",))
+        Table(folder=tmp_path, facts=("level",))
     with pytest.raises(ValidationError, match="facts: 'answer' is also in columns; name it in one of them"):
-        Csv(folder=tmp_path, columns=COLUMNS, facts=("answer",))
-
-
-def test_pictures_that_are_missing(tmp_path):
-    published.pictures(tmp_path / "images", "a.jpg")
-    config = table(tmp_path, ROWS, images="images")
-    dataset = config.build()
-    assert len(dataset.split("train")) == 2 and dataset.lacking("train") == {"without_picture": ["b"]}
-    assert load_error(config.model_copy(update={"missing": "error"})) == (
-        f'{tmp_path}/train.csv: 1 images without a picture (first: b); set missing = "drop" to leave their examples '
-        'out, or "keep" to keep them'
-    )
-    (tmp_path / "images/a.jpg").unlink()
-    empty = f"{tmp_path}/train.csv: no examples remain for the split 'train': 3 examples without a picture"
-    assert load_error(config) == empty
-
-
-def test_unused_columns_of_a_table_are_a_line(tmp_path, caplog):
-    caplog.set_level("INFO")
-    table(
-        tmp_path, [("a.jpg", "what ?", "red", "easy", "x")], ("file", "ask", "answer", "level", "topic")
-    ).build().split("train")
-    assert caplog.messages == [f"{tmp_path / 'train.csv'}: unused columns: level, topic"]
+        Table(folder=tmp_path, columns=COLUMNS, facts=("answer",))
 
 
 @pytest.mark.slow

@@ -37,7 +37,7 @@ def pairs(second=0.5, count=400):
         example, draw = examples[number % 20], random.Random(number)
         rest = [candidate for candidate in examples if candidate is not example]
         (row,) = reader.rows(example, draw, partial(draw.choice, rest))
-        drawn_pairs.append((example.id[1:], row.inputs["caption"], row.inputs["second"], row.labels["fits"]))
+        drawn_pairs.append((example.id[1:], row.inputs["caption"], row.inputs["second"], row.labels["drawn"]))
     return drawn_pairs
 
 
@@ -60,7 +60,7 @@ def test_validation_draws_from_all_captions_as_training_does():
     )
     collate = Collator(composed, composed.inputs, ["fits"], RngKey(0, "s"), EXAMPLES)
     rows = [row.example for example in EXAMPLES for row in collate.read(example).rows]
-    fitting = [row.inputs for row in rows if row.labels["fits"]]
+    fitting = [row.inputs for row in rows if row.labels["drawn"]]
     assert len(fitting) > 2 and all(inputs["caption"] != inputs["second"] for inputs in fitting)
 
 

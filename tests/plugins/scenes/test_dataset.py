@@ -12,7 +12,7 @@ import pytest
 from kit.scenes import SMALL
 from mmgen_scenes import Discovery, Scenes
 from mmgen_scenes.drawn import WHOLE_SCENE, plain_scene
-from mmgen_tasks import SceneExpressions
+from mmgen_scenes.tasks import SceneExpressions
 from pydantic import ValidationError
 
 from mmgen.errors import DataError

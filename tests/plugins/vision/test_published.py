@@ -1,7 +1,8 @@
-"""Published files of tasks: how they are found, shared by configs, and read."""
+"""Published files of tasks: how they are found, read, and left out; files that a task and a probe share."""
 
 import gzip
 import json
+from collections.abc import Iterator
 from typing import Literal
 
 import pytest
@@ -9,73 +10,73 @@ from kit import published
 from mmgen_inputs import Regions, Text
 from mmgen_probes import phrases
 from mmgen_tasks import Flickr30kEntities
-from mmgen_vision.coco import read_captions
-from mmgen_vision.configs import FileEach, without_regions
-from mmgen_vision.find_files import Finder
+from mmgen_inputs import Text
+from mmgen_vision.configs import About, Published, without_regions
 from mmgen_vision.flickr30k_files import Annotation, read_annotation
-from mmgen_vision.published import PublishedFiles, Split, counted
 from pydantic import ValidationError
 
 from mmgen.errors import DataError
 from mmgen.examples import Example
-from mmgen.reading.text import json_lines
+from mmgen.reading.rows import Filled, Key, Row
 
 
-class Lines(FileEach):
+class Line(Row):
+    id: Filled
+    image: Key | None = None
+
+
+class Lines(Published):
     """One line per example."""
 
     type: Literal["lines"] = "lines"
-
-    def build(self):
-        return LineFiles(self)
-
-
-class LineFiles(PublishedFiles):
-    name, licence, source = "Lines", "CC0", "example.org/lines.zip"
-    advice = "put them there, or name others in data.files"
-    read: tuple[str, ...] = ()
+    about = About("Lines", "CC0", "example.org/lines.zip")
 
     def find(self, finder, split):
-        return finder.file([self.config.files.get(split, f"{split}.jsonl")], self.source)
+        names = self.named_files(split) or (f"{split}.jsonl",)
+        return {"lines": [finder.file(name, where=self.about.source) for name in names]}
 
-    def load(self, name):
-        self.read += (name,)
-        rows = [json.loads(line) for line in self.files[name].read_text().splitlines()]
-        examples = [Example(row["id"], {"image": row["id"]}, ("x",)) for row in rows if "id" in row]
-        return Split(examples, {"without_id": len(rows) - len(examples)}, {})
+    def read(self, data, split) -> Iterator[Example | str]:
+        for _, row in data.rows(split, "lines", Line, unique="id"):
+            yield Example(row.id, {"image": row.image}, ("x",)) if row.image else "line{s} without an image"
 
 
 @pytest.fixture
 def folder(tmp_path):
     for split in ("train", "val", "test"):
-        (tmp_path / f"{split}.jsonl").write_text(f'{{"id": "{split}-1"}}\n{{"id": "{split}-2"}}\n{{}}\n')
-    published.pictures(tmp_path / "images", "train-1.jpg", "test-2.jpg")
+        lines = [{"id": f"{split}-{n}", "image": f"{split}-{n}.jpg"} for n in (1, 2)] + [{"id": f"{split}-3"}]
+        (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    published.pictures(tmp_path / "images", "train-1.jpg", "val-2.jpg", "test-1.jpg", "test-2.jpg")
     return tmp_path
 
 
-def test_a_split_is_read_once_on_first_use(folder):
+def test_a_split_is_read_once_and_what_is_left_out_is_counted(folder, caplog):
     data = Lines(folder=folder).build()
-    assert data.splits() == ("train", "val", "test") and data.read == ()
     assert [example.id for example in data.split("val")] == ["val-1", "val-2"] and data.lacking("val") == {}
+    assert data.split("val") is data.split("val") and caplog.messages == ["Lines val: left out 1 line without an image"]
     assert data.describe() == {
         "name": "Lines",
         "examples": {"train": 2, "val": 2, "test": 2},
-        "counts": {"train": {"without_id": 1}, "val": {"without_id": 1}, "test": {"without_id": 1}},
+        "counts": dict.fromkeys(("train", "val", "test"), {"lines without an image": 1}),
         "licence": "CC0",
         "source": "example.org/lines.zip",
     }
-    assert sorted(data.read) == ["test", "train", "val"]
-    with pytest.raises(DataError) as error:
+    with pytest.raises(DataError, match="Lines: split 'dev' is not in use; the splits are: train, val, test"):
         data.split("dev")
-    assert str(error.value) == "Lines: split 'dev' is not in use; the splits are: train, val, test"
 
 
-def test_pictures_come_from_the_folder(folder):
+def test_examples_without_a_picture(folder):
     data = Lines(folder=folder, images="images").build()
-    assert [(picture.key, picture.boxes) for picture in data.pictures()] == [("train-1", None), ("test-2", None)]
+    assert [picture.key for picture in data.pictures()] == ["train-1", "val-2", "test-1", "test-2"]
+    assert data.lacking("train") == {"without_picture": ["train-2"]} and len(data.split("train")) == 1
+    assert len(Lines(folder=folder, images="images", missing="keep").build().split("train")) == 2
     with pytest.raises(DataError) as error:
+        Lines(folder=folder, images="images", missing="error").build().split("train")
+    assert str(error.value) == (
+        f"{folder}/train.jsonl: 1 example without a picture, 1 line without an image (first: train-2); set missing = "
+        '"drop" to leave their examples out, or "keep" to keep them'
+    )
+    with pytest.raises(DataError, match="Lines has no raw images; set data.images, or give the embedder a file of"):
         next(Lines(folder=folder).build().pictures())
-    assert str(error.value) == ("Lines has no raw images; set data.images, or give the embedder a file of features")
 
 
 def test_only_used_splits_need_files_and_all_missing_files_are_listed(folder):
@@ -84,87 +85,45 @@ def test_only_used_splits_need_files_and_all_missing_files_are_listed(folder):
     with pytest.raises(DataError) as error:
         Lines(folder=folder, images="photos").build()
     assert str(error.value).splitlines() == [
-        "Lines: a file is missing:",
+        "Lines: 2 files are missing:",
         f"  {folder}/val.jsonl  <- example.org/lines.zip",
-        "  put them there, or name others in data.files",
-        f"Lines: {folder}/photos: no such folder; data.images names the folder of raw images",
+        f"  {folder}/photos (a folder)  <- data.images names the folder of raw images",
+        "  put the files there, or name others in [data] (`mmgen plugins lines` has the keys)",
     ]
 
 
-def test_a_split_that_does_not_exist_is_an_error_of_the_config(folder):
-    with pytest.raises(ValueError, match="test_split: lines has no split 'dev'; choose from: train, val, test, more"):
+def test_splits_are_those_of_the_config(folder):
+    assert Lines(folder=folder, files={"mini": "mini.jsonl"}, test_split="mini").names()[-1] == "mini"
+    with pytest.raises(ValidationError, match="test_split: Lines has no split 'dev'; choose from: train, val, test, m"):
         Lines(folder=folder, files={"more": "more.jsonl"}, test_split="dev")
-
-
-def test_counts_in_words():
-    words = {"a": "{what}{s} without a box", "b": "empty line{s}", "c": "line{s}"}
-    assert counted({"a": 1200, "b": 1, "c": 0}, words, "phrase") == "1,200 phrases without a box, 1 empty line"
-
-
-def test_a_file_is_found_by_its_second_name_in_a_subfolder_and_gzipped(tmp_path):
-    (tmp_path / "annotations").mkdir()
-    (tmp_path / "annotations/b.json.gz").write_bytes(gzip.compress(b"[1]\n\n[2]"))
-    finder = Finder("A set", tmp_path)
-    path = finder.file(["a.json", "b.json"], "nowhere")
-    finder.finish("")
-    assert path == tmp_path / "annotations/b.json.gz"
-    assert list(json_lines(path)) == [(1, [1]), (3, [2])]
-
-
-def test_one_message_lists_all_missing_files_and_what_to_do(tmp_path):
-    (tmp_path / "existing.json").touch()
-    (tmp_path / "photos").touch()
-    finder = Finder("A set", tmp_path)
-    assert finder.file(["existing.json"], "x.org") == tmp_path / "existing.json"
-    assert finder.file(["a.json", "b.json"], "x.org/a") == tmp_path / "a.json"
-    finder.file(["c.json"], "")
-    finder.subfolder("photos", "data.images names it")
-    with pytest.raises(DataError) as error:
-        finder.finish("put them there")
-    assert str(error.value) == (
-        f"A set: 2 files are missing:\n  {tmp_path}/a.json  <- x.org/a\n  {tmp_path}/c.json\n  put them there\n"
-        f"A set: {tmp_path}/photos: is not a folder; data.images names it"
-    )
-
-
-def write(path, *rows):
-    path.write_text(json.dumps({"annotations": rows}))
-    return path
-
-
-def row(image, caption, number=None):
-    return {"image_id": image, "caption": caption} | ({} if number is None else {"id": number})
-
-
-def test_duplicates_and_empty_captions_are_counted(tmp_path):
-    first = write(tmp_path / "a.json", row(7, "a dog ", 1), row(7, "a dog", 1), row(8, " ", 2), row(7, "a red dog", 3))
-    second = write(tmp_path / "b.json", row(7, "a dog", 1), row(9, "a cat"))
-    captions, counts = read_captions([first, second])
-    assert captions == {"7": ["a dog", "a red dog"], "9": ["a cat"]}
-    assert counts == {"duplicate_captions": 2, "empty_captions": 1}
-
-
-def test_a_caption_with_two_texts(tmp_path):
-    first, second = write(tmp_path / "a.json", row(7, "a dog", 1)), write(tmp_path / "b.json", row(7, "a cat", 1))
-    with pytest.raises(DataError) as error:
-        read_captions([first, second])
-    assert f"caption 1 of image 7 is 'a cat' here and 'a dog' in {first}; keep one of them" in str(error.value)
-
-
-class Rows(FileEach):
-    """One line per example."""
-
-    type: Literal["lines"] = "lines"
-
-
-def test_recipes_may_add_splits_and_only_those_in_use_are_read():
-    config = Rows(folder="f", files={"mini": "mini.jsonl"}, test_split="mini")
-    assert config.names() == ("train", "val", "test", "mini") and config.used() == ("train", "val", "mini")
-
-
-def test_a_split_must_be_a_word():
     with pytest.raises(ValidationError, match="pattern"):
-        Rows(folder="f", files={"../x": "mini.jsonl"})
+        Lines(folder=folder, files={"../x": "mini.jsonl"})
+
+
+def test_a_file_may_be_in_a_subfolder_gzipped_and_one_of_several(folder):
+    (folder / "annotations").mkdir()
+    (folder / "annotations/b.jsonl.gz").write_bytes(gzip.compress(b'{"id": "b", "image": 7}\n'))
+    data = Lines(folder=folder, files={"val": ("b.jsonl", "test.jsonl")}, test_split="val").build()
+    assert [example.id for example in data.split("val")] == ["b", "test-1", "test-2"]
+    assert data.split("val")[0].inputs == {"image": "7"}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"id": "train-1"}', "duplicate id 'train-1'"),
+        ('{"image": 7}', "has no 'id'"),
+        ('{"id": 7}', "id must be a valid string, not 7"),
+        ('{"id": " "}', "id is empty"),
+        ('{"id": "a", "image": [1]}', "image must be a number or a text, not a list"),
+        ("[]", "must be a valid dictionary or instance of Line, not a list"),
+    ],
+)
+def test_a_row_that_cannot_be_used_is_one_line_with_its_place(folder, line, message):
+    (folder / "train.jsonl").write_text('{"id": "train-1"}\n\n' + line)
+    with pytest.raises(DataError) as error:
+        Lines(folder=folder).build().split("train")
+    assert str(error.value) == f"{folder}/train.jsonl:3: {message}"
 
 
 def test_an_objective_over_regions_needs_an_input_with_regions():
@@ -183,22 +142,6 @@ def read_by_probe(folder):
 def read_by_task(folder):
     """The task's examples of the split `train`."""
     return Flickr30kEntities(folder=folder).build().split("train")
-
-
-def refusal(read, folder) -> str:
-    with pytest.raises(DataError) as error:
-        read(folder)
-    return str(error.value)
-
-
-@pytest.mark.parametrize("read", [read_by_probe, read_by_task])
-def test_a_document_type_is_refused(tmp_path, read):
-    path = published.flickr30k(tmp_path) / "Annotations/1000.xml"
-    path.write_text("<!DOCTYPE a [<!ENTITY b SYSTEM 'file:///etc/passwd'>]>\n<annotation>&b;</annotation>")
-    assert (
-        refusal(read, tmp_path)
-        == f"{path}:1: declares a document type, which annotations do not have; remove the declaration"
-    )
 
 
 def test_boxes_are_the_same_pixels_in_the_probe_and_in_the_task(tmp_path):
@@ -220,10 +163,3 @@ def test_boxes_outside_of_the_picture_are_left_out():
 def test_pixels_of_boxes_count_from_0(tmp_path):
     folder = published.flickr30k(tmp_path)
     assert read_annotation(folder / "Annotations/1000.xml").pixels["2"] == [(60, 0, 80, 20)]
-
-
-def test_a_file_of_very_many_captions_is_refused_where_the_limit_is(tmp_path):
-    path = published.flickr30k(tmp_path) / "Sentences/1000.txt"
-    path.write_text("[/EN#1/people A man] in a hat .\n" * 1001)
-    message = f"{path}:1001: over 1,000 captions; expected the captions of one image, one per line"
-    assert refusal(read_by_task, tmp_path) == message
