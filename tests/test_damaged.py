@@ -31,8 +31,7 @@ from mmgen_encoders import Bert
 from mmgen_extractors import BottomUpTsv, Detector, LxmertH5, NpzFolder, VisualGenome
 from mmgen_humaneval import answers, form, program, statistics, systems
 from mmgen_probes import parses
-from mmgen_extractors import BottomUpTsv, Detector, LxmertH5, NpzFolder
-from mmgen_vision.lines import read_answers
+from mmgen_vision import lines as vision_lines
 from PIL import Image
 from safetensors.torch import save_file
 
@@ -226,7 +225,7 @@ def make_answers(folder: Path) -> None:
 
 
 def read_answers(folder: Path) -> None:
-    [read_answers(folder / f"a.{ending}") for ending in ("txt", "json", "p")]
+    [vision_lines.read_answers(folder / f"a.{ending}") for ending in ("txt", "json", "p")]
     json.dumps(merged(folder / "r.jsonl"))
 
 

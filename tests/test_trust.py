@@ -20,14 +20,12 @@ from kit import archives, frcnn, published, small_runs, stores
 from kit.damage import check_memory, confined
 from kit.pictures import png
 from kit.refusals import refusal
-from mmgen_metrics import ClipScore
 from mmgen_data import Table
 from mmgen_encoders import AnyEncoder, Bert
 from mmgen_encoders.loading import read_pooler
 from mmgen_extractors import BottomUpTsv, Detector, LxmertH5, NpzFolder, Roi, VisualGenome
 from mmgen_inputs.pictures import ModernVBert
 from mmgen_metrics import ClipScore
-from mmgen_data import Jsonl
 from mmgen_tasks import Refcoco
 from mmgen_vision.lines import read_answers
 from PIL import Image

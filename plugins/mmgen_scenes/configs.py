@@ -7,6 +7,23 @@ from pydantic import Field
 import mmgen
 
 SPLITS = ("train", "val", "test")
+STATEMENTS = (  # forms of statements about two pictures
+    "side",
+    "side color",
+    "both",
+    "both color",
+    "neither",
+    "one",
+    "one color",
+    "one with",
+    "two",
+    "total",
+    "more",
+    "as many",
+    "each side",
+    "two colors",
+)
+QUESTIONS = ("looking", "going", "next to", "color", "side")  # forms of questions with choices
 
 
 class Drawn(mmgen.DatasetConfig):

@@ -4,25 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from .configs import Drawn, Proposals
-
-STATEMENTS = (  # forms of statements about two pictures
-    "side",
-    "side color",
-    "both",
-    "both color",
-    "neither",
-    "one",
-    "one color",
-    "one with",
-    "two",
-    "total",
-    "more",
-    "as many",
-    "each side",
-    "two colors",
-)
-QUESTIONS = ("looking", "going", "next to", "color", "side")  # forms of questions with choices
+from .configs import QUESTIONS, STATEMENTS, Drawn, Proposals
 
 
 class SceneAnswers(Drawn):

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from functools import lru_cache
 from random import Random
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mmgen_vision.answers import PEOPLE, weights
 
@@ -19,8 +19,10 @@ from mmgen.examples import Example
 from .drawn import DrawnDataset, SceneSet, plain_scene, things
 from .phrases import at_place
 from .questions import FORMS, find_answers
-from .tasks import SceneAnswers
 from .world import COLORS, GROUNDS, KINDS, SIDES, SIZES, SORTS, Scene, sample
+
+if TYPE_CHECKING:
+    from .tasks import SceneAnswers
 
 UNANSWERABLE = "unanswerable"
 NUMBERS = ("1", "2", "3")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mmgen_vision.boxes import Box, union
 
@@ -16,8 +16,10 @@ from . import captions
 from .detector import propose
 from .drawn import DrawnDataset, SceneSet, plain_scene, things
 from .relations import related
-from .tasks import SceneExpressions, ScenePhrases
 from .world import SORT, Scene, sample, sample_unlike_looks
+
+if TYPE_CHECKING:
+    from .tasks import SceneExpressions, ScenePhrases
 
 LOOK_ALIKE = 8  # how many times likelier a thing is chosen that is not the only one of its kind
 

@@ -11,14 +11,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mmgen_vision.items import CHOICES, Item, Text
 
+from .configs import QUESTIONS
 from .drawn import DrawnDataset, SceneSet, things
 from .relations import FAR, ahead, closest, distance, moves, on_the_way
-from .tasks import QUESTIONS, SceneChoices
 from .world import KINDS, SIDES, Scene, sample
+
+if TYPE_CHECKING:
+    from .tasks import SceneChoices
 
 Values = dict[str, tuple[str, Sequence[str]]]  # a word of a rationale -> the right value, and all possible values
 Positions = tuple[int, int, list[int]]  # x, y and three wrong answers, in Scene.things

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import permutations
 from random import Random
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mmgen_vision.truths import LABELS
 
 from mmgen.examples import All, Example
 
+from .configs import STATEMENTS
 from .drawn import DrawnDataset, SceneSet, plain_scene, things
 from .phrases import COUNTS
 from .relations import related
-from .tasks import STATEMENTS, ScenePairs, SceneStatements
 from .world import KINDS, MOST, SIZES, SORT, SORTS, Group, Look, Scene, sample
+
+if TYPE_CHECKING:
+    from .tasks import ScenePairs, SceneStatements
 
 PAIRS = 4  # pairs per statement that is scored
 PATIENCE = 2000  # plans tried before other forms are drawn

@@ -16,7 +16,7 @@ from mmgen.reading.text import parse_json, read_text, read_unpacked
 PICKLES = (".p", ".pkl", ".pickle")  # file name suffixes
 
 
-class _Plain(pickle.Unpickler):
+class _Plain(pickle._Unpickler):  # its slots take no more memory than values
     """Lists, tables, texts and numbers; a pickle is a program, and what it may call is nothing."""
 
     def find_class(self, module: str, name: str) -> NoReturn:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mmgen.errors import DataError
 from mmgen.examples import Example
@@ -16,7 +16,8 @@ from mmgen.features.images import images_by_key, open_image
 from mmgen.parts import Dataset, Picture
 from mmgen.reading.rows import Model, raw_rows, validated
 
-from .configs import Published
+if TYPE_CHECKING:
+    from .configs import Published
 
 Files = Mapping[str, Sequence[Path]]
 Value = TypeVar("Value")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from kit import toys
 from kit.toys import PLACE, mmgen_here
+from mmgen_data import Table
 from mmgen_encoders import Bert
 
 from mmgen.recipe.load import load
@@ -66,7 +67,7 @@ def test_behind_a_link_the_folder_above_is_that_of_the_file(tmp_path):
 
 def test_a_name_of_a_hub_stays_a_name_where_no_such_folder_is_there(tmp_path):
     assert [*path_keys(Bert)] == ["weights"] and path_keys(Bert)["weights"] is not None  # a name too
-    assert path_keys(Jsonl) == {"folder": None}  # others count from folder
+    assert path_keys(Table) == {"folder": None}  # others count from folder
     assert from_folder("google/bert", tmp_path, either=True) == "google/bert"
     (tmp_path / "google/bert").mkdir(parents=True)
     assert from_folder("google/bert", tmp_path, either=True) == str(tmp_path / "google/bert")

@@ -17,9 +17,9 @@ from kit.objectives import (
     regions,
     two_pictures,
 )
+from mmgen_inputs import Text
 from mmgen_objectives.tasks import PhraseRegions
 from mmgen_tasks import BoxesCard, PhraseRecall
-from mmgen_inputs import Text
 
 from mmgen.cards import Card, Piece
 from mmgen.errors import DataError

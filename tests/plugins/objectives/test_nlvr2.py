@@ -10,9 +10,9 @@ import torch
 import torch.nn.functional as F
 from kit.judged import STATEMENTS, Judges, predictions_of
 from kit.objectives import TaskObjectiveSuite, batch_of, examples, loss_of, model, predictions, record, regions
+from mmgen_inputs import Text
 from mmgen_objectives.tasks import TextAssignment, TrueOrFalse
 from mmgen_tasks import LabelCard, PairAccuracy
-from mmgen_inputs import Text
 
 from mmgen.cards import Bar, Card
 from mmgen.errors import DataError, MissingInput

@@ -26,7 +26,6 @@ from mmgen_inputs import Text
 from mmgen_objectives import MaskedRegions
 from mmgen_objectives.tasks import PhraseRegions, RegionChoice
 from mmgen_tasks import BoxAccuracy, RegionCard
-from mmgen_inputs import Text
 from mmgen_vision.regions import plain
 from mmgen_vlbert import VlBert, VlBertRegions
 

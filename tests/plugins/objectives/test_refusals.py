@@ -10,8 +10,8 @@ from kit.objectives import (
     model,
     regions,
 )
-from mmgen_objectives.tasks import AnswerClasses, MultipleChoice, PhraseRegions, RegionChoice, TrueOrFalse
 from mmgen_inputs import Text
+from mmgen_objectives.tasks import AnswerClasses, MultipleChoice, PhraseRegions, RegionChoice, TrueOrFalse
 
 from mmgen.errors import DataError
 

@@ -14,7 +14,6 @@ from mmgen_inputs import Text
 from mmgen_objectives import MaskedWords
 from mmgen_objectives.tasks import MultipleChoice, TrueOrFalse
 from mmgen_tasks import ChoiceAccuracy, ChoiceCard, NamedTextsCard
-from mmgen_inputs import Text
 
 from mmgen.cards import Bar, Card, Choice, Piece
 from mmgen.data.collate import Collator

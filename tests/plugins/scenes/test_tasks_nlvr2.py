@@ -5,7 +5,8 @@ from collections import Counter, defaultdict
 
 import pytest
 from kit.statements import is_true
-from mmgen_scenes.tasks import STATEMENTS, ScenePairs
+from mmgen_scenes.configs import STATEMENTS
+from mmgen_scenes.tasks import ScenePairs
 
 from mmgen.examples import All
 from mmgen.testing import DatasetSuite

@@ -10,7 +10,6 @@ from kit import published
 from mmgen_inputs import Regions, Text
 from mmgen_probes import phrases
 from mmgen_tasks import Flickr30kEntities
-from mmgen_inputs import Text
 from mmgen_vision.configs import About, Published, without_regions
 from mmgen_vision.flickr30k_files import Annotation, read_annotation
 from pydantic import ValidationError
