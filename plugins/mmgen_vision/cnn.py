@@ -66,13 +66,12 @@ class Network:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         if weights == EMPTY:
             self.module, self.width = create(model, level, size, model)
-            self.digest, self.device = EMPTY, torch.device("cpu")
+            self.device = torch.device("cpu")
         elif folder is None:
             self.module, self.width = load(model, weights, seed, level, size)
-            self.digest = digest(self.module)
         else:
             self.module, self.width = load_saved(model, level, size, folder)
-            self.digest = digest(self.module)
+        self.digest = EMPTY if weights == EMPTY else digest(self.module)
         pretrained_cfg: Any = getattr(self.module, "pretrained_cfg", {})
         self.module.to(self.device)
         mean = pretrained_cfg.get("mean", (0.485, 0.456, 0.406))
@@ -158,14 +157,7 @@ class SeededRandom(TorchDispatchMode):
 
 def load(model: str, weights: str, seed: int, level: int, size: int) -> tuple[nn.Module, int]:
     """A timm model in eval mode that returns the feature map of one level, and the number of channels of the map."""
-    import timm
-
-    if not timm.is_model(model):
-        similar = timm.list_models(f"*{model.partition('.')[0][:6]}*")[:4]
-        raise DataError(
-            f"timm has no model '{model}'" + (f"; similar models: {', '.join(similar)}, ..." if similar else "")
-        )
-    options = size_options(model, size)
+    options: dict[str, Any] = {"pretrained": weights != "random"}
     if weights not in ("pretrained", "random"):
         path = Path(weights)
         if path.suffix != ".safetensors" or not path.is_file():
@@ -174,15 +166,8 @@ def load(model: str, weights: str, seed: int, level: int, size: int) -> tuple[nn
             )
         options["pretrained_cfg_overlay"] = {"file": str(path)}
     try:
-        levels = level_channels(model, size)
-        if not -len(levels) <= level < len(levels):
-            raise DataError(
-                f"'{model}' has {len(levels)} levels of feature maps, 0 to {len(levels) - 1}, but level is {level}"
-            )
         with SeededRandom(seed):
-            module = timm.create_model(
-                model, pretrained=weights != "random", features_only=True, out_indices=(level % len(levels),), **options
-            )
+            module, width = create(model, level, size, **options)
     except DataError:
         raise
     except Exception as error:  # the hub, safetensors and timm raise many kinds of errors
@@ -195,7 +180,7 @@ def load(model: str, weights: str, seed: int, level: int, size: int) -> tuple[nn
         ) from None
     if weights == "random":
         _open_branches(module)
-    return module.eval().requires_grad_(False), levels[level]
+    return module, width
 
 
 def size_options(model: str, size: int) -> dict[str, Any]:
@@ -233,21 +218,24 @@ def load_saved(model: str, level: int, size: int, folder: Path) -> tuple[nn.Modu
     return module, width
 
 
-def create(model: str, level: int, size: int, place: object) -> tuple[nn.Module, int]:
-    """A timm model in eval mode whose weights are loaded later, and the number of channels of its map. `place`: the
-    prefix of errors. Raises DataError."""
+def create(model: str, level: int, size: int, place: object = "", **options: Any) -> tuple[nn.Module, int]:
+    """A timm model in eval mode, and the number of channels of its map. `place`: the prefix of errors; `options`: of
+    timm. Raises DataError."""
     import timm
 
+    where = f"{place}: " if place else ""
     if not timm.is_model(model):
-        raise DataError(f"{place}: timm has no model '{model}'; install the version of timm that has it")
+        similar = timm.list_models(f"*{model.partition('.')[0][:6]}*")[:4]
+        advice = f"; similar models: {', '.join(similar)}, ..." if similar else ""
+        raise DataError(f"{where}timm has no model '{model}'{advice}")
     levels = level_channels(model, size)
     if not -len(levels) <= level < len(levels):
-        raise DataError(f"{place}: '{model}' has {len(levels)} levels of feature maps, but level is {level}")
-    options = size_options(model, size)
-    module = timm.create_model(
-        model, pretrained=False, features_only=True, out_indices=(level % len(levels),), **options
-    )
-    return module.eval().requires_grad_(False), levels[level]
+        raise DataError(
+            f"{where}'{model}' has {len(levels)} levels of feature maps, 0 to {len(levels) - 1}, but level is {level}"
+        )
+    index, options = level % len(levels), {**size_options(model, size), **options}
+    module = timm.create_model(model, features_only=True, out_indices=(index,), **options)
+    return module.eval().requires_grad_(False), levels[index]
 
 
 def save_network(module: nn.Module, folder: Path) -> None:
