@@ -91,12 +91,13 @@ class DrawnAnswers(DrawnDataset):
         config = self.config
         _, scene = plain_scene(config, split, i)
         rng, known = Random(f"{config.seed}/{split}/{i}/answers"), things(scene)
+        luck = Random(f"{config.seed}/{split}/{i}/unanswerable")
         rates = acceptance(*config.things(split))
         examples = []
         for place, question in enumerate(write(rng, scene, config.questions, rates)):
             people = sample_people(rng, question)
-            if rng.random() < config.unanswerable:
-                question = self._about_another(rng, split, known, rates)
+            if luck.random() < config.unanswerable:
+                question = self._about_another(luck, split, known, rates)
                 people = (*[UNANSWERABLE] * (PEOPLE - 1), question.answer)
                 question = question._replace(answer=UNANSWERABLE)
             examples.append(
@@ -161,10 +162,13 @@ def _ask(rng: Random, scene: Scene, name: str) -> Question | None:
     form = FORMS[name]
     for _ in range(TOPICS):
         topic, partner = rng.sample(scene.groups, 2)
+        if "{relation} {partner}" in form.words and (topic.plural or partner.plural):
+            continue
         if form.fill and (slots := form.fill(rng, scene, topic, partner)):
             text = f"{form.words.format_map(slots)}?"
             answers = find_answers(text, things(scene), alone=True).answers
-            if len(answers) == 1 and answers <= {*ANSWERS}:
+            several = any([thing.kind for thing in scene.things].count(answer) > 1 for answer in answers)
+            if len(answers) == 1 and answers <= {*ANSWERS} and not several:
                 return Question(name, text, *answers)
     return None
 

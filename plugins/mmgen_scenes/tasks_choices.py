@@ -46,7 +46,7 @@ class DrawnChoices(DrawnDataset):
     def make(self, split: str, i: int) -> SceneSet:
         config, rng = self.config, Random(f"{self.config.seed}/{split}/{i}/choices")
         items: list[Item] = []
-        while not items:
+        while len(items) < config.num_questions:
             scene = sample(rng, f"choices-{split}-{i:05d}", *config.things(split))
             items = write(rng, scene, config.num_questions, config.forms)
         return SceneSet((scene,), tuple(example for item in items for example in item.examples(config.subtask)))

@@ -84,7 +84,8 @@ class DrawnPairs(DrawnDataset):
             for number, (form, text, pairs) in enumerate(written)
             for pair, (left, right, true) in enumerate(pairs)
         )
-        return SceneSet(scenes, examples)
+        shown = {key for example in examples for key in example.shown("image")}
+        return SceneSet(tuple(scene for scene in scenes if scene.id in shown), examples)
 
     def vocabularies(self) -> Mapping[str, tuple[str, ...]]:
         return {"truth": LABELS}

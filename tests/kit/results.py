@@ -83,8 +83,6 @@ def assert_refused(read, words: str) -> None:
     assert words in str(caught.value)
 
 
-
-
 def assert_read_again(metric, values, path) -> None:
     """Written predictions are read again from a file at `path`."""
     examples = [

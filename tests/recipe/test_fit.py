@@ -131,8 +131,8 @@ def test_prompts_need_a_generator_that_reads_them(tmp_path):
     )
     (tmp_path / "toy.toml").write_text(re.sub("(train|val|test)_size = .*\n", "", text))
     message = (
-        "the generator 'any_order' does not read the prompts of data 'csv'; use a generator that does, such as masked, "
-        "or data without prompts"
+        "the generator 'any_order' does not read the prompts of data 'table'; use a generator that does, such as "
+        "masked, or data without prompts"
     )
     lines = toys.mmgen_here(tmp_path, "check", "toy.toml").stderr.splitlines()
     assert [line.removeprefix("error: ").split(": ", 2)[1:] for line in lines] == [

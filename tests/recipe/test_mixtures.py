@@ -142,7 +142,7 @@ def test_a_later_layers_list_stands_in_place_of_the_whole_list(tmp_path):
     first, second = another + 'type = "scenes"\n', another + 'type = "table"\nfolder = "x"\nshare = 2\n'
     read(tmp_path, two(), (plain, plain + first + second))
     recipe, layers = load(tmp_path / "toy.toml", REGISTRY, "other")
-    assert [(name, source.share) for name, source in recipe.sources("pre").items()] == [("scenes", 1), ("jsonl", 2)]
+    assert [(name, source.share) for name, source in recipe.sources("pre").items()] == [("scenes", 1), ("table", 2)]
     assert layers.origins["steps", "pre", "data", "1", "share"] == f"{tmp_path}/toy.toml:35"
 
 
@@ -206,7 +206,7 @@ def test_what_cannot_be_trained_together_is_refused_with_its_line(tmp_path, data
         (
             'data = [{ type = "table", folder = "t", inputs = ["caption"] }, { type = "scenes", train_size = 9 }]',
             ('objectives = ["words"]\nevaluate = false', 'objectives = ["generator"]\nevaluate = "own"'),
-            "23: steps.pre.evaluate: the step is scored on its first data set, 'jsonl', which has no input 'image'; "
+            "23: steps.pre.evaluate: the step is scored on its first data set, 'table', which has no input 'image'; "
             "list another data set first, or set evaluate = false",
         ),
         (

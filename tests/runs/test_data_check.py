@@ -58,8 +58,8 @@ def test_counts_are_shown_and_what_is_missing_is_named(recipe):
     done = check(recipe)
     assert done.exit_code == 0, done.output
     lines = done.output.splitlines()
-    counts = "images 4, questions 3, captions 2, without caption 2"
-    assert lines[:2] == ["name: JSONL", f"counts: train {counts}; test {counts}"]
+    counts = "examples without a caption 2"
+    assert lines[:2] == ["name: table", f"counts: train {counts}; test {counts}"]
     assert "split 'train': 2 images without caption (3, 4)" in lines
     assert "train: 2 examples, 3 targets" in lines and "train and test share 2 images" in lines
     assert "targets: 3 texts have 4 to 5 tokens, the median is 5" in lines, lines

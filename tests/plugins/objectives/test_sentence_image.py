@@ -9,7 +9,7 @@ from mmgen_encoders import Bert
 from mmgen_generators import Masked
 from mmgen_inputs import Text
 from mmgen_objectives import MaskedWords, SentenceImage
-from mmgen_objectives.sentence_image import TwoCaptions
+from mmgen_objectives.statements import TwoCaptions
 
 import mmgen.testing
 from mmgen.data.collate import Collator
@@ -75,7 +75,7 @@ def test_a_pair_is_drawn_for_every_pass_and_the_same_in_any_batch():
     collate = Collator(composed, composed.inputs, ["fits", "words"], RngKey(0, "s"), EXAMPLES)
 
     def second_captions(batch):
-        fits = batch.targets["fits"].labels["fits"].tolist()
+        fits = batch.targets["fits"].labels["classes"].tolist()
         ids = [row[row > 0].tolist() for row in batch.inputs["second"]["ids"]]
         return dict(zip(batch.ids, zip(fits, ids, strict=True), strict=True))
 

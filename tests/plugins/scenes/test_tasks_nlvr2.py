@@ -41,9 +41,9 @@ def test_a_statement_is_true_of_two_pairs_and_false_of_two(data):
 def test_names_follow_nlvr2(data):
     first, keys = data.split("test")[0], {picture.key for picture in data.pictures()}
     assert first.id == "test-0-0-0" and first.facts["group"] == "test-0--0"
-    assert first.inputs["image"] == All(("test-0-0-img0", "test-0-0-img1"))
+    assert {*first.inputs["image"].values} <= keys and type(first.inputs["image"]) is All
     assert data.vocabularies() == {"truth": ("False", "True")} and type(first.labels["truth"]) is bool
-    assert len(keys) == 8 * (120 + 1 + 10) and len(data.split("test")) == 80
+    assert 4 * 131 < len(keys) <= 8 * 131 and len(data.split("test")) == 80
 
 
 def test_sizes_do_not_change_earlier_pairs(data):
