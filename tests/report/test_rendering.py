@@ -121,9 +121,9 @@ def test_two_equally_good_renderers_are_an_error_of_their_step_only(recipe, pack
     package(labels=("truth",))
     assert step_renderer(recipe, "answers").card(EXAMPLE, LABEL).bars == (Bar("red", 0.7, chosen=True, right=True),)
     package()
-    with pytest.raises(PluginError) as caught:
+    with pytest.raises(PluginError, match="step 'answers': two renderers fit: "):
         step_renderer(recipe, "answers")
-    assert step_renderer(recipe, "pairs").config.model_fields["type"].default == "label_card"
+    assert step_renderer(recipe, "choices").config.model_fields["type"].default == "choice_card"
 
 
 @pytest.mark.parametrize(
