@@ -162,7 +162,9 @@ def _ask(rng: Random, scene: Scene, name: str) -> Question | None:
     form = FORMS[name]
     for _ in range(TOPICS):
         topic, partner = rng.sample(scene.groups, 2)
-        if "{relation} {partner}" in form.words and (topic.plural or partner.plural):
+        moves = form.words.endswith(("at", "going"))
+        compared = "{relation} {partner}" in form.words
+        if (compared and partner.plural) or (topic.plural and (compared or moves)):
             continue
         if form.fill and (slots := form.fill(rng, scene, topic, partner)):
             text = f"{form.words.format_map(slots)}?"
