@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
-import mmgen_questions
+import mmgen_data
 import mmgen_tasks
 import numpy as np
 import pytest
@@ -108,17 +108,15 @@ def split(config: Any, **keys: Any) -> Callable[[Path], None]:
     return read
 
 
-def result(metric: Any, predictions: Any, references: Any) -> Reader:
-    """Predictions and references of a task's official metric: JSON, or the text of a table and of JSON lines."""
+def result(metric: Any, predictions: Any) -> Reader:
+    """Predictions of a task's official metric: JSON, or the text of a table."""
     ours = "r.csv" if isinstance(predictions, str) else "r.json"
-    theirs = "t.jsonl" if isinstance(references, str) else "t.json"
 
     def make(folder: Path) -> None:
-        for name, content in ((ours, predictions), (theirs, references)):
-            (folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
+        (folder / ours).write_text(predictions if isinstance(predictions, str) else json.dumps(predictions))
 
     files = metric.result_files()
-    return Reader(make, f"{ours} {theirs}", lambda at: (files.read(at / ours, []), files.read_references(at / theirs)))
+    return Reader(make, ours, lambda at: files.read(at / ours, []))
 
 
 def features(config: Callable[[Path], Any], source: Callable[[Path], Any]) -> Callable[[Path], None]:
@@ -242,9 +240,6 @@ CONLLU = (
 )
 TEXTS = [{"image_id": 25, "caption": "What is it?"}, {"image_id": 71, "caption": "Why?"}]
 QUERY = {"image": {"picture": "b/c.png", "boxes": [[0, 0, 1, 1]]}, "caption": "a dog", "id": "one"}
-BOXES = [{"id": 1, "box": [0, 0.5, 1, 1]}, {"id": 2, "box": [1, 2, 30, 40]}]
-THINGS = [{"id": 1, "box": [0, 0, 1, 1], "type": "people"}, {"id": 2, "box": [0, 0, 2, 3], "type": "people"}]
-PHRASES = [{"id": 1, "boxes": [[0, 0.5, 1, 1], [0, 0, 1, 1]]}, {"id": 2, "boxes": []}]
 ASKED = r"example 'x' has no|an example needs|input '\w+' \("  # a model that reads something else is a model
 VQA_FILES = "v2_OpenEnded_mscoco_train2014_questions.json v2_mscoco_train2014_annotations.json"
 RUN_FILES = " ".join(f"{RUN}/{name}" for name in ("recipe.json", "inputs.json", *(f"backbone/{n}" for n in ENCODER)))
@@ -254,21 +249,21 @@ EXPORTED = (
 )
 LABELS = {"answers": "answer", "choices": "choices", "choice": "choice"}
 READERS = {
-    "vqa": Reader(published.vqa, VQA_FILES, split(mmgen_tasks.VqaAnswers)),
+    "vqa": Reader(published.vqa, VQA_FILES, split(mmgen_data.Vqa, release="2.0", targets="answers")),
     "vqa reversed": Reader(
         write(q_json=VQA, c_json=CAPTIONS),
         "q.json c.json",
-        split(mmgen_questions.Vqa, files={"train": "q.json"}, caption_files=["c.json"], missing="keep"),
+        split(mmgen_data.Vqa, files={"train": "q.json"}, caption_files=["c.json"], missing="keep"),
     ),
-    "vqg": Reader(write(q_csv=VQG), "q.csv", split(mmgen_questions.Vqg, files={"train": "q.csv"}, caption_files=[])),
-    "jsonl": Reader(write(train_jsonl=lines(ROW, ROW | {"id": "b"})), "train.jsonl", split(mmgen_questions.Jsonl)),
+    "vqg": Reader(write(q_csv=VQG), "q.csv", split(mmgen_data.Vqg, files={"train": "q.csv"}, caption_files=[])),
+    "jsonl": Reader(write(train_jsonl=lines(ROW, ROW | {"id": "b"})), "train.jsonl", split(mmgen_data.Table)),
     "answers jsonl": Reader(
         write(train_jsonl=lines(ANSWERED, ANSWERED | {"image": "2.jpg"})),
         "train.jsonl",
-        split(mmgen_questions.Jsonl, columns=LABELS),
+        split(mmgen_data.Table, columns=LABELS),
     ),
     "answers csv": Reader(
-        write(train_csv=CSV), "train.csv", split(mmgen_questions.Csv, columns={"answers": "answer", "box": "box"})
+        write(train_csv=CSV), "train.csv", split(mmgen_data.Table, columns={"answers": "answer", "box": "box"})
     ),
     "captions": Reader(
         write(c_json=CAPTIONS, out_txt="25\n71\n"),
@@ -288,11 +283,9 @@ READERS = {
         split(mmgen_tasks.Flickr30kEntities),
         "Sentences/|Annotations/",
     ),
-    "vqa results": result(mmgen_tasks.VqaAccuracy, [{"question_id": 1, "answer": "red"}], results.ANNOTATIONS),
-    "nlvr2 results": result(mmgen_tasks.PairAccuracy, "dev-1-0-0,True\ndev-1-1-0,false\n", results.PAIRS),
-    "vcr results": result(mmgen_tasks.ChoiceAccuracy, results.VCR, lines(*results.ITEMS)),
-    "refcoco results": result(mmgen_tasks.BoxAccuracy, BOXES, {"references": THINGS}),
-    "flickr30k results": result(mmgen_tasks.PhraseRecall, PHRASES, THINGS),
+    "vqa results": result(mmgen_tasks.VqaAccuracy, [{"question_id": 1, "answer": "red"}]),
+    "nlvr2 results": result(mmgen_tasks.PairAccuracy, "dev-1-0-0,True\ndev-1-1-0,false\n"),
+    "vcr results": result(mmgen_tasks.ChoiceAccuracy, results.VCR),
     "texts": Reader(
         write(r_json=json.dumps(TEXTS), r_jsonl=lines([{"id": "25", "text": "What?"}], {"id": 71, "texts": ["a"]})),
         "r.json r.jsonl",

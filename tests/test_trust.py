@@ -20,14 +20,14 @@ from kit import archives, frcnn, published, small_runs, stores
 from kit.damage import check_memory, confined
 from kit.pictures import png
 from kit.refusals import refusal
+from mmgen_data import Table
 from mmgen_encoders import AnyEncoder, Bert
 from mmgen_encoders.loading import read_pooler
 from mmgen_extractors import BottomUpTsv, Detector, LxmertH5, NpzFolder, Roi, VisualGenome
 from mmgen_inputs.pictures import ModernVBert
 from mmgen_metrics import ClipScore
-from mmgen_questions import Jsonl
 from mmgen_tasks import Refcoco
-from mmgen_tasks.vqa.vocabulary import read_vocabulary
+from mmgen_vision.lines import read_answers
 from PIL import Image
 
 import mmgen
@@ -126,7 +126,7 @@ DOORS = {  # a file -> what writes it with a bomb in it, what reads it
     "detector/pytorch_model.bin": (put_pickle, lambda path: Detector(model=str(path.parent)).build()),
     "clip/pytorch_model.bin": (put_pickle, lambda path: ClipScore(model=str(path.parent)).build()),
     "frcnn/pytorch_model.bin": (put_tensors, lambda path: VisualGenome(weights=path.parent).build()),
-    "answers.pkl": (put_pickle, read_vocabulary),
+    "answers.pkl": (put_pickle, read_answers),
     "export/steps/both/weights.safetensors": (put_pickle, lambda path: mmgen.load(path.parents[2])),
     "export/backbone/pytorch_model.bin": (put_pickle, lambda path: mmgen.load(path.parents[1])),
 }
@@ -252,7 +252,7 @@ CLAIMS = {  # what claims a size, and reads it
     "safetensors": lambda place: read_tensors(tensors(place / "a.safetensors")),
     "torch": lambda place: read_published(repeated(place / "a.bin")),
     "torch's zip": lambda place: read_published(deflated(place / "a.bin")),
-    "pickle's slot": lambda place: read_vocabulary(put(place / "a.pkl", b"]r\xff\xff\xff\x7f.")),
+    "pickle's slot": lambda place: read_answers(put(place / "a.pkl", b"]r\xff\xff\xff\x7f.")),
     "png": lambda place: open_image(put(place / "a.png", png(100_000, 100_000))),
     "png's text": lambda place: open_image(put(place / "a.png", png(4, 4, (b"zTXt", TEXT)))),
     "gzip": lambda place: read_text(put(place / "a.json.gz", ZEROS * 400)),
@@ -313,7 +313,7 @@ def test_names_do_not_lead_out_of_a_folder(place):
     put(place / "secret.png", png(4, 4))
     put(place / "data/images/other.png", png(4, 4))
     put(place / "data/train.jsonl", {"questions": ["why?"], "image": "../../secret.png"})
-    data = Jsonl(folder=place / "data", images="images", validation_split="", test_split="train").build()
+    data = Table(folder=place / "data", images="images", validation_split="", test_split="train").build()
     assert "no examples remain" in refusal(data.split, "train")
     put(place / "b/model.safetensors.index.json", {"weight_map": {"a": "../encoder/model.safetensors"}})
     assert "not weights files of its folder" in refusal(read_published, str(place / "b"))

@@ -77,7 +77,9 @@ def read_references(
         else:
             dataset = build_split(config, split)
         return [*dataset.split(split or config.test_split)]
-    return form.read_references(path) if form else _from_file(path)
+    if form:
+        raise DataError(f"{path}: the references of a task are those of a recipe or of a run; name its file or folder")
+    return _from_file(path)
 
 
 def _from_file(path: Path) -> list[Example]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 from mmgen_encoders import ATTENTION, SEEING, Encoder
-from mmgen_vl.cnn_config import CnnConfig
+from mmgen_vision.cnn_config import CnnConfig
 from packaging.version import Version
 from pydantic import Field, SerializeAsAny, model_validator
 

@@ -47,7 +47,7 @@ def test_keys_of_a_part(monkeypatch):
     terminal(monkeypatch, 50)
     assert said("plugins", "diversity", "captioneval").replace(VERSION, "VERSION") == SHOWN
     assert said("plugins", "judge").endswith("\n  `mmgen judge --help` shows its options.\n\n")
-    assert "required: string" in said("plugins", "jsonl")
+    assert "required: string" in said("plugins", "table")
     assert 'normalize = "none"' in said("plugins", "regions") and '"none", "standard"' in said("plugins", "grid")
     assert ".py:" not in said("plugins", "bert") and ".py:" in said("plugins", "bert", "--paths")
     assert (

@@ -41,7 +41,7 @@ def table_of(folder, rows):
     files = dict.fromkeys(("train", "val", "test"), "rows.jsonl")
     inputs = {"caption": {"type": "text"}, "image": {"type": "regions", "features": "x.h5"}}
     steps = {"words": {"inputs": ["caption"], "train": ["backbone"]}}
-    data = {"type": "jsonl", "folder": str(folder), "files": files}
+    data = {"type": "table", "folder": str(folder), "files": files}
     data |= dict.fromkeys(("train_size", "val_size", "test_size"))
     (folder / "toy.toml").write_text(toys.recipe(inputs=inputs, steps=steps, metrics=METRICS, data=data))
     recipe = load(folder / "toy.toml", installed())[0]

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from kit import forked, toys
 from kit.toys import mmgen_here as mmgen
 from mmgen_scenes import Scenes
-from mmgen_vl.cnn import Network
+from mmgen_vision.cnn import Network
 from safetensors.torch import load_file
 
 from mmgen.cli import main

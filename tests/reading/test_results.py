@@ -12,5 +12,5 @@ def test_a_format_reads_and_writes():
         def read(self, path, examples):
             return {}
 
-    with pytest.raises(TypeError, match="read_references.*write"):
+    with pytest.raises(TypeError, match="write"):
         Silent()

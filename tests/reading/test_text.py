@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from mmgen.errors import DataError
-from mmgen.reading.text import image_id, json_lines, parse_json, read_items, read_list, read_text, require_keys
+from mmgen.reading.text import json_lines, parse_json, read_text
 
 
 def refused(read, *arguments) -> str:
@@ -47,34 +47,6 @@ def test_invalid_json_names_line_and_column(tmp_path):
     assert [next(lines), next(lines)] == [(1, 1), (3, {"a": 2})]
     assert refused(next, lines).startswith(f"{path}:4: not valid JSON: ")
     assert refused(parse_json, "[" * 100_000, path).startswith(f"{path}:1: nested too deeply")
-
-
-def test_a_list_under_its_key(tmp_path):
-    path = tmp_path / "a.json"
-    path.write_text('{"info": {}, "rows": [1]}')
-    assert read_list(path, "rows", "rows") == ({"info": {}, "rows": [1]}, [1])
-    assert refused(read_list, path, "images", "captions") == (
-        f"{path}: not a file of captions: the file has no list 'images' (its keys are: info, rows)"
-    )
-    path.write_text("[1, 2]")
-    assert read_list(path, "rows", "rows", True) == ({}, [1, 2])
-    assert (
-        refused(read_list, path, "rows", "rows")
-        == f"{path}: not a file of rows: the file has no list 'rows' (the file is a list)"
-    )
-
-
-def test_an_item_that_is_refused_has_its_place(tmp_path):
-    message = refused(read_items, [{"id": 1}, {}], tmp_path, "rows", lambda item: require_keys(item, "id"))
-    assert message == f"{tmp_path}: rows[1]: has no 'id'; its keys are: none"
-    assert refused(require_keys, 3, "id", "text") == "must be a table with id, text, not a number"
-
-
-def test_ids_are_numbers_or_names_of_images():
-    assert [image_id(value, "id") for value in (7, "COCO_val2014_000000000042.jpg")] == ["7", "42"]
-    assert image_id("a.jpg", "id", plain=True) == "a.jpg"
-    assert refused(image_id, True, "id") == "id must be a number or a text, not true or false"
-    assert refused(image_id, " ", "id") == "id is empty"
 
 
 def test_a_folder_is_not_a_text(tmp_path):

@@ -104,13 +104,13 @@ def test_what_would_split_an_update_of_a_loss_over_the_batch(recipe, before, aft
 
 def test_prompts_need_a_generator_that_reads_them(recipe):
     text = toys.recipe(
-        generator={"type": "any_order"}, data={"type": "csv", "folder": ".", "columns": {"prompt": "level"}}
+        generator={"type": "any_order"}, data={"type": "table", "folder": ".", "columns": {"prompt": "level"}}
     )
     lines = mistakes(recipe(re.sub("(train|val|test)_size = .*\n", "", text)))
     assert [line.split(": ", 2)[1:] for line in lines] == [
         [
             f"steps.{step}.objectives",
-            "the generator 'any_order' does not read the prompts of data 'csv'; use a generator that does, such as "
+            "the generator 'any_order' does not read the prompts of data 'table'; use a generator that does, such as "
             "masked, or data without prompts",
         ]
         for step in ("first", "second")

@@ -40,7 +40,7 @@ def test_every_recipe_fits(recipe):
         ('[profiles.small.generator]\ntype = "masked"\nmax_tokens = 1', ["profiles.small.generator.max_tokens"]),
         ("[decoding]\nnum_beams = 0", ["decoding.num_beams"]),
         ("[profiles.sample.backbone]\nnum_hidden_layers = 2", []),  # one key of a table
-        ('[steps.a]\ndata = [{ type = "scenes", share = 2 }, { type = "jsonl", folder = "x" }]', []),
+        ('[steps.a]\ndata = [{ type = "scenes", share = 2 }, { type = "table", folder = "x" }]', []),
         ('[steps.a.data]\ntype = "scenes"\nseed = 3', []),
         ('[steps.a]\ndata = [{ type = "scenes", shares = 2 }]', ["steps.a.data"]),
     ],

@@ -41,8 +41,8 @@ type = "scenes"
 """
 TWO = """\
 data = [
-  {{ type = "jsonl", folder = "pictures", share = 3{first} }},
-  {{ type = "jsonl", folder = "texts", inputs = ["caption"]{second} }},
+  {{ type = "table", folder = "pictures", share = 3{first} }},
+  {{ type = "table", folder = "texts", inputs = ["caption"]{second} }},
 ]"""
 
 
@@ -62,7 +62,7 @@ def two(first="", second=""):
 def test_what_is_not_written_follows_from_the_step(tmp_path):
     recipe, layers = read(tmp_path, two())
     pictures, texts = recipe.sources("pre").values()
-    assert [*recipe.sources("pre")] == ["jsonl", "jsonl 2"]
+    assert [*recipe.sources("pre")] == ["table", "table 2"]
     assert (pictures.share, pictures.inputs, pictures.objectives) == (3, ("caption", "image"), ("words",))
     assert (texts.share, texts.inputs, texts.objectives) == (1, ("caption",), ("words",))
     assert pictures.folder == tmp_path / "pictures" and recipe.scored_data("pre") is None
@@ -98,10 +98,10 @@ def test_a_kept_and_a_shown_recipe_are_the_same_recipe(tmp_path, monkeypatch):
 
 def test_a_later_layers_list_stands_in_place_of_the_whole_list(tmp_path):
     plain, another = '[data]\ntype = "scenes"\n', "[[profiles.other.steps.pre.data]]\n"
-    first, second = another + 'type = "scenes"\n', another + 'type = "jsonl"\nfolder = "x"\nshare = 2\n'
+    first, second = another + 'type = "scenes"\n', another + 'type = "table"\nfolder = "x"\nshare = 2\n'
     read(tmp_path, two(), (plain, plain + first + second))
     recipe, layers = load(tmp_path / "toy.toml", REGISTRY, "other")
-    assert [(name, source.share) for name, source in recipe.sources("pre").items()] == [("scenes", 1), ("jsonl", 2)]
+    assert [(name, source.share) for name, source in recipe.sources("pre").items()] == [("scenes", 1), ("table", 2)]
     assert layers.origins["steps", "pre", "data", "1", "share"] == f"{tmp_path}/toy.toml:35"
 
 

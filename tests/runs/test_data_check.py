@@ -42,7 +42,7 @@ def recipe(tmp_path, monkeypatch) -> Path:
             "words": {"inputs": ["caption"], "train": ["backbone"]},
             "both": {"inputs": ["image", "caption"], "train": ["backbone"]},
         },
-        data={"type": "jsonl", "folder": ".", "validation_split": ""},
+        data={"type": "table", "folder": ".", "validation_split": ""},
         metrics=None,
     )
     (tmp_path / "toy.toml").write_text(text.replace("train_size = 24\nval_size = 4\ntest_size = 6\n", ""))

@@ -13,7 +13,7 @@ from mmgen.features.store import FeatureStore
 pytestmark = pytest.mark.slow
 
 SCENES = {"type": "scenes", "train_size": 12, "val_size": 2, "test_size": 3}
-TEXTS = {"type": "jsonl", "folder": "texts", "validation_split": "", "test_split": "train"}
+TEXTS = {"type": "table", "folder": "texts", "validation_split": "", "test_split": "train"}
 
 
 def write(folder: Path, name: str, **inputs: str) -> None:

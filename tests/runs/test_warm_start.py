@@ -18,7 +18,7 @@ inputs = ["caption"]
 train = ["backbone"]
 evaluate = false
 [steps.warm.data]
-type = "jsonl"
+type = "table"
 folder = "{folder}"
 test_split = "train"
 validation_split = ""

@@ -126,7 +126,7 @@ def test_a_moved_run_finds_its_features(tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     sizes = dict.fromkeys(("train_size", "val_size", "test_size"))
-    folder = with_features(type="jsonl", folder="texts", **sizes)
+    folder = with_features(type="table", folder="texts", **sizes)
     before = file_of(folder)
     monkeypatch.chdir(tmp_path)
     Path("here").rename("there")

@@ -35,7 +35,7 @@ train_size = 21
 val_size = 4
 test_size = 6
 [[steps.second.data]]
-type = "jsonl"
+type = "table"
 folder = "texts"
 test_split = "train"
 share = 0.5

@@ -10,7 +10,7 @@ from kit.visualbert import WORDS, D, backbone_of, build_model, examples, regions
 from mmgen_encoders import Bert
 from mmgen_generators import Masked
 from mmgen_objectives import SentenceImage
-from mmgen_tasks import AnswerClasses
+from mmgen_objectives.tasks import AnswerClasses
 from mmgen_visualbert import VisualBert, published_weights
 from torch.nn.utils.rnn import pad_sequence
 from transformers import (
