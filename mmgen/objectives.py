@@ -83,7 +83,7 @@ class TargetReader(abc.ABC):
 
     @abc.abstractmethod
     def collate(self, rows: Rows) -> Targets:
-        """The targets of B rows, with a count for each of `losses`. Raises MissingLabel for an example that lacks a
+        """The targets of B rows, with a count for each of `losses`. Raises DataError for an example that lacks a
         label, DataError for one that cannot be used."""
 
     def ask(self, rows: Rows) -> Targets:

@@ -12,7 +12,7 @@ from ..progress import tell
 
 if TYPE_CHECKING:
     from ..decoding import DecodingConfig
-    from ..features.shards import Shard
+    from ..features.extract import Shard
     from ..inference.answers import Answer, AnswersFile
     from ..inference.predictor import Predictor
     from ..inference.query import Query
@@ -36,7 +36,7 @@ class Output:
     @classmethod
     def of(cls, show: Callable[[Mapping[str, Any], str], None], out: Path | None, shard: str | None) -> Output:
         """The output by a command's options. Raises MmgenError."""
-        from ..features.shards import Shard
+        from ..features.extract import Shard
 
         if shard and out is None:
             raise MmgenError(f"--shard {shard}: requires --out FILE")

@@ -53,8 +53,8 @@ def extract(source: str, store: Path, kind: str, sets: tuple[str, ...], float32:
 
     SOURCE is a folder, tar or parquet files, or a URL. Broken images are listed and skipped. A stopped extraction
     continues when the same command runs again. Shards fill one folder at the same time; nothing is to be merged."""
-    from ..features.picture_sources import pictures_of
-    from ..features.shards import Shard
+    from ..features.extract import Shard
+    from ..features.images import pictures_of
 
     config = _extractor_config(kind, sets)
     if getattr(config, "source", "pictures") == "file":

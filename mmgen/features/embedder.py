@@ -17,12 +17,12 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from ..configs import FeaturesConfig
-from ..errors import DataError, MissingInput
+from ..errors import DataError
 from ..examples import Example, ResolvedExample
 from ..parts import Backbone, Embedder, Reader, Record
 from ..tensors import Hiding, Segment
+from .classes import Regions, hide_regions
 from .fingerprints import difference
-from .regions import Regions, hide_regions
 from .statistics import measure, word_scale
 from .store import FeatureStore
 from .uninitialised import is_loading
@@ -66,7 +66,7 @@ class StoreReader(Reader):
         values = example.shown(self.field)
         if not values:
             inputs = ", ".join(example.inputs) or "none"
-            raise MissingInput(f"example '{example.id}' has no {self.field}; its inputs are: {inputs}", self.field)
+            raise DataError(f"example '{example.id}' has no {self.field}; its inputs are: {inputs}")
         if self.most is not None and len(values) > self.most:
             raise DataError(
                 f"example '{example.id}' shows {len(values)} pictures, but the encoder has token types for "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..configs import EmbedderConfig, FeaturesConfig
 from ..registry import installed
 
 RANDOM = "random weights, not pretrained"
@@ -38,3 +39,13 @@ def is_random(fingerprint: Any) -> bool:
     if not isinstance(fingerprint, Mapping):
         return False
     return fingerprint.get("weights") == "random" or any(map(is_random, fingerprint.values()))
+
+
+def random_features(inputs: Mapping[str, EmbedderConfig]) -> dict[str, str]:
+    """Input -> a remark with its extractor, for inputs whose extractor has random weights."""
+    extractors = {name: config.extractor for name, config in inputs.items() if isinstance(config, FeaturesConfig)}
+    return {
+        name: f"features of {extractor.type} {getattr(extractor, 'model', '')}: {RANDOM}"
+        for name, extractor in extractors.items()
+        if extractor is not None and extractor.is_random()
+    }

@@ -21,9 +21,16 @@ from ..recipe.load import with_settings
 from ..recipe.messages import describe_mistake
 from ..recipe.tables import NoData, Recipe
 from ..registry import installed
-from ..storage.model_files import EXTRACTORS, INPUTS, build_model, features_file, prepare_inputs
+from ..storage.model_files import (
+    EXTRACTORS,
+    INPUTS,
+    build_model,
+    features_file,
+    parts_in_weights,
+    prepare_inputs,
+    read_step,
+)
 from ..storage.run_folder import RunFolder
-from ..storage.step_weights import parts_in_weights, read_step
 from ..storage.weights import load_state
 from .best_step import ChosenStep, best_step, choose_step, trained_steps
 from .hub import find_folder

@@ -12,8 +12,7 @@ from typing import Any
 from ..errors import DataError
 from ..examples import All, Example
 from ..features.images import SUFFIXES, image_files
-from ..reading.tables import is_table, rows
-from ..reading.text import json_lines
+from ..reading.text import is_table, json_lines, rows
 
 PICTURE = "picture"  # the name of a value for the only input that takes pictures
 LINE = '{"image": "photo.jpg"}'

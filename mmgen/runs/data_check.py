@@ -16,8 +16,8 @@ from ..data.seeds import resolve
 from ..data.unread_text import texts_read
 from ..errors import DataError, MmgenError
 from ..examples import Example
-from ..features.picture_sources import folder_pictures
-from ..features.random_features import random_features
+from ..features.fingerprints import random_features
+from ..features.images import folder_pictures
 from ..features.store import FeatureStore
 from ..model import Model
 from ..parts import Backbone

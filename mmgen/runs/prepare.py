@@ -21,9 +21,8 @@ from ..progress import Progress
 from ..recipe.layers import Layered
 from ..recipe.tables import Recipe, placed_parts
 from ..recipe.weight_files import weight_errors
-from ..storage.model_files import features_file
+from ..storage.model_files import features_file, inputs_of
 from ..storage.run_folder import RunFolder
-from ..storage.step_weights import inputs_of
 from ..training.distributed import Processes
 
 COMPARED = 3  # pictures of the data

@@ -11,7 +11,7 @@ from PIL import Image, ImageOps
 
 from mmgen.errors import DataError
 from mmgen.examples import All, ResolvedExample
-from mmgen.features.pixels import load_image
+from mmgen.features.images import load_image
 from mmgen.parts import Picture
 
 SIDES = re.compile(r"\b(left|right)(?=\b|(?:most|wards?|hand)\b)", re.IGNORECASE)

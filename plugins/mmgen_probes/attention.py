@@ -13,7 +13,7 @@ from torch import Tensor
 from mmgen.attention_maps import HeadReduction, WordAttention, all_layers, one_layer, word_attention
 from mmgen.errors import DataError, UnavailableError
 from mmgen.examples import ResolvedExample
-from mmgen.features.pixels import load_image
+from mmgen.features.images import load_image
 from mmgen.oom import ADVICE_SMALLER, OomRetry
 from mmgen.parts import Probe, ProbeInput, ProbeResult, TrainedStep
 

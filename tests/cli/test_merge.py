@@ -7,7 +7,7 @@ import pytest
 from kit import served
 from kit.toys import mmgen_here as mmgen
 
-from mmgen.features.shards import Shard
+from mmgen.features.extract import Shard
 from mmgen.features.store import FeatureStore
 
 EXTRACT = ("--type", "roi", "--set", "model=test_resnet", "--set", "image_size=32", "--set", "weights=random")

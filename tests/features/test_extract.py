@@ -9,9 +9,8 @@ from PIL import Image
 
 from mmgen.errors import DataError
 from mmgen.features import extract as extraction
-from mmgen.features.extract import Summary, extract
-from mmgen.features.picture_sources import folder_pictures
-from mmgen.features.shards import Shard
+from mmgen.features.extract import Shard, Summary, extract
+from mmgen.features.images import folder_pictures
 from mmgen.features.store import FeatureStore
 from mmgen.features.writer import StoreWriter
 from mmgen.parts import Extractor, FailedImage, Record

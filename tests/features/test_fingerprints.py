@@ -4,8 +4,7 @@ import pytest
 from mmgen_extractors import Roi
 from mmgen_inputs import Regions
 
-from mmgen.features.fingerprints import difference, in_words, is_random
-from mmgen.features.random_features import random_features
+from mmgen.features.fingerprints import difference, in_words, is_random, random_features
 
 ROI = {"extractor": "roi", "model": "resnet18", "detector": {"weights": "pretrained", "size": 800}}
 

@@ -7,9 +7,7 @@ import pytest
 from kit.refusals import refusal
 from PIL import Image
 
-from mmgen.features.images import MANY_PIXELS, MOST_PIXELS, image_size, open_image
-from mmgen.features.picture_sources import folder_pictures
-from mmgen.features.pixels import as_rgb, from_array
+from mmgen.features.images import MANY_PIXELS, MOST_PIXELS, as_rgb, folder_pictures, from_array, image_size, open_image
 
 RAMP = (np.arange(256) * 257).astype(np.uint16).reshape(16, 16)  # of 16 bits: every grey of 8 bits
 GREYS = np.arange(256).reshape(16, 16, 1).repeat(3, 2)

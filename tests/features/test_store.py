@@ -25,7 +25,7 @@ from mmgen_inputs import Regions
 from mmgen.errors import RunError
 from mmgen.examples import Example
 from mmgen.features import writer as writing
-from mmgen.features.shards import Shard
+from mmgen.features.extract import Shard
 from mmgen.features.store import FeatureStore
 from mmgen.features.writer import StoreWriter
 

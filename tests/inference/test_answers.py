@@ -8,7 +8,7 @@ import pytest
 from mmgen.cli.answer_output import Output, answer_all
 from mmgen.errors import DataError, RunError
 from mmgen.examples import Generation, Prediction
-from mmgen.features.shards import Shard
+from mmgen.features.extract import Shard
 from mmgen.inference.answers import Answer, merged
 from mmgen.inference.query import Query
 

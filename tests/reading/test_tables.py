@@ -3,7 +3,7 @@
 import pytest
 
 from mmgen.errors import DataError
-from mmgen.reading.tables import rows
+from mmgen.reading.text import rows
 
 GERMAN = [(1, ["id", "text"]), (2, ["1", "a, b"]), (3, ["2", "c;\td"])]
 
