@@ -180,13 +180,6 @@ class Objective(Part, abc.ABC):
         fills must exist since `build`. By default nothing changes."""
         return
 
-    def on_train_begin(self, model: Sequencer) -> None:
-        """Called before the first update of every step that trains the objective, and again when a stopped step
-        resumes, always with the weights that the step starts from: the place for a teacher (`model.frozen_copy`, or
-        `mmgen.load(WHERE).model.frozen_copy` of an exported model). What it makes is not saved; it must not change
-        parameters. By default nothing happens."""
-        return
-
     def hidden_layer(self) -> nn.Linear | None:
         """The layer (H, H) between states and the head's last layer, if the config has `exports_weights`."""
         return None

@@ -65,14 +65,15 @@ class Classes:
 
     def error(self, regions: int) -> str:
         """Why a store cannot save these classes for so many regions; empty if it can."""
-        ids, probabilities, count = self.ids, self.probabilities, len(self.names)
-        if not ids.shape == probabilities.shape == (regions, *ids.shape[1:2]) or not 0 < ids.shape[1] <= count:
-            return f"expected ids and probabilities ({regions}, 1 to {count}), not {ids.shape} {probabilities.shape}"
-        if not ((ids >= -1) & (ids < count)).all():
-            return f"class ids must be -1 to {count - 1}"
-        if not (probabilities >= 0).all() or not (probabilities.sum(1) <= 1 + TOLERANCE).all():
-            return "class probabilities of a region must be numbers of at least 0 with a sum of at most 1"
-        return ""
+        ids, shares = self.ids, self.probabilities
+        shaped = ids.shape == shares.shape == (regions, *ids.shape[1:2]) and 0 < ids.shape[1] <= len(self.names)
+        known = shaped and ((ids >= -1) & (ids < len(self.names))).all()
+        if known and (shares >= 0).all() and (shares.sum(1) <= 1 + TOLERANCE).all():
+            return ""
+        return (
+            f"classes must be ids ({regions}, k) from -1 to {len(self.names) - 1}, with probabilities whose sum is at "
+            f"most 1 for a region; got {ids.shape} and {shares.shape}"
+        )
 
 
 class Regions(NamedTuple):

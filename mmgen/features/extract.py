@@ -3,9 +3,7 @@ shards of several machines."""
 
 from __future__ import annotations
 
-import functools
 import re
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -14,7 +12,7 @@ from pathlib import Path
 from ..errors import DataError, shown
 from ..parts import Extractor, FailedImage, Picture
 from ..progress import Progress
-from .writer import WAIT, StoreWriter
+from .writer import StoreWriter
 
 
 @dataclass(frozen=True)
@@ -80,13 +78,8 @@ def extract(
     progress = progress or Progress()
     written, duplicates, broken = 0, 0, list[tuple[str, str]]()
 
-    @functools.cache
-    def say(holder: str) -> None:
-        progress.say(f"{path}: {holder or 'another process'} is writing this store; waiting until it ends")
-
-    def busy(holder: str) -> None:
-        say(holder)
-        time.sleep(WAIT)
+    def busy() -> None:
+        progress.say(f"{path}: another process is writing this store; waiting until it ends")
 
     if shard is not None and not isinstance(source, Path):
         source = [picture for picture in source if shard.owns(picture.key)]

@@ -18,7 +18,7 @@ from PIL import Image
 from ..configs import EmbedderConfig, FeaturesConfig
 from ..errors import DataError, UnavailableError
 from ..features.embedder import StoredEmbedder
-from ..features.fingerprints import difference, in_words
+from ..features.fingerprints import differences, in_words
 from ..features.images import as_rgb, from_array, load_image, open_image
 from ..features.images import picture as picture_file
 from ..features.writer import checked
@@ -117,7 +117,7 @@ class QueryFeatures:
         extractor = config.extractor.load(saved) if saved and saved.is_dir() else config.extractor.build()
         fingerprint = dict(extractor.fingerprint)
         if fingerprint not in (trained, config.compared) and not config.allow_other_features:
-            changes = difference(trained, fingerprint, ("in training", "here"))
+            changes = "; ".join(differences(trained, fingerprint))
             raise UnavailableError(
                 f"{self.where}: features of this extractor of '{name}' differ from the training features ({changes}); "
                 "use the same extractor and settings, or, if the features are the same, add "

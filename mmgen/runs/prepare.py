@@ -14,7 +14,7 @@ from ..configs import FeaturesConfig
 from ..data.datasets import Datasets
 from ..errors import DataError, MmgenError
 from ..features.extract import extract
-from ..features.fingerprints import difference, in_words, is_imported
+from ..features.fingerprints import differences, in_words, is_imported
 from ..features.store import FeatureStore
 from ..parts import Extractor, Picture, Record
 from ..progress import Progress
@@ -78,7 +78,7 @@ def compare_extractors(recipe: Recipe, inputs: Collection[str], datasets: Datase
         if is_imported(store.fingerprint):
             problem = _unlike(extractor, store, datasets)
         else:
-            problem = difference(store.fingerprint, fingerprint, ("in the file", "of this extractor"))
+            problem = "; ".join(differences(store.fingerprint, fingerprint))
         if problem:
             raise DataError(
                 f"this extractor did not make the features of {in_words(store.fingerprint)} in {config.features} "

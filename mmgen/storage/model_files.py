@@ -15,10 +15,11 @@ from ..configs import ExtractorConfig, FeaturesConfig
 from ..data.datasets import Datasets, PicturesByKey
 from ..data.seeds import seeded
 from ..errors import RunError
+from ..features.fingerprints import differences
 from ..files import read_table, write_folder, write_json
 from ..model import EMBEDDERS, Model, Objectives, compose, seeded_part
 from ..recipe.tables import Recipe
-from .run_folder import RunFolder, differences
+from .run_folder import RunFolder
 from .weights import load_state, read_tensors, state
 
 INPUTS = "inputs.json"  # in a run folder: the features that its inputs are trained on

@@ -78,18 +78,6 @@ def test_lines_are_queries_with_their_place(tmp_path):
     assert second == Query("7", {"caption": "x", "image": "a.jpg"}, tmp_path, f"{path}:3")
 
 
-@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-def test_a_table_of_any_spreadsheet_is_queries(tmp_path, delimiter):
-    table = tmp_path / "ask.csv"
-    text = 'image,caption\na,a red dog\n"b","a dog"\nc,\n'.replace(",", delimiter)
-    table.write_text(text, encoding="utf-8-sig", newline="\r\n")
-    assert [(query.id, dict(query.inputs), query.place) for query in read_sources([table])] == [
-        ("ask.csv:2", {"image": "a", "caption": "a red dog"}, f"{table}:2"),
-        ("ask.csv:3", {"image": "b", "caption": "a dog"}, f"{table}:3"),
-        ("ask.csv:4", {"image": "c"}, f"{table}:4"),
-    ]
-
-
 @pytest.mark.parametrize(
     ("lines", "message"),
     [

@@ -25,7 +25,7 @@ def test_attention_is_that_of_the_chosen_head(tmp_path):
     bert = probed_steps.steps[0].load()
     tokens = [texts[0].tokens for texts in generate(bert, EXAMPLES)]
     batch = collate(bert, EXAMPLES, bert.inputs)
-    expected = token_attention(bert, batch, tokens, {"chosen": one_layer(0, 1)})["chosen"]
+    expected = token_attention(bert, batch, tokens, {"chosen": one_layer(0, 1)})
     saved = json.loads((tmp_path / "attention.json").read_text())
     for entry, seen in zip(EXAMPLES, expected, strict=True):
         reading = saved["examples"][entry.id]
