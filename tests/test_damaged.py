@@ -43,7 +43,7 @@ from mmgen.examples import Example
 from mmgen.features.extract import extract
 from mmgen.features.images import SUFFIXES, open_image
 from mmgen.features.store import FeatureStore
-from mmgen.inference.answers import merged
+from mmgen.inference.answers import lines_of
 from mmgen.inference.query import read_sources
 from mmgen.inference.query_pictures import as_picture
 from mmgen.parts import Picture, Record
@@ -218,17 +218,16 @@ def read_results(folder: Path) -> None:
 
 
 def make_answers(folder: Path) -> None:
-    """Answer vocabularies, and the answers of two shards."""
+    """Answer vocabularies, and answers."""
     answers = ["yes", "no", "two dogs"]
     write(a_txt="\n".join(answers), a_json=json.dumps({answer: n for n, answer in enumerate(answers)}))(folder)
     (folder / "a.p").write_bytes(pickle.dumps(answers, 2))
-    for n in (1, 2):
-        (folder / f"r-{n}-of-2.jsonl").write_text(lines({"id": f"x{n}", "text": "a"}))
+    (folder / "r.jsonl").write_text(lines({"id": "x", "text": "a"}))
 
 
 def read_answers(folder: Path) -> None:
     [read_vocabulary(folder / f"a.{ending}") for ending in ("txt", "json", "p")]
-    json.dumps(merged(folder / "r.jsonl"))
+    json.dumps(lines_of(folder / "r.jsonl"))
 
 
 def make_judged(folder: Path) -> None:

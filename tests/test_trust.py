@@ -11,15 +11,17 @@ import struct
 import zipfile
 import zlib
 from pathlib import Path
+from textwrap import dedent
 
 import h5py
 import numpy as np
 import pytest
 import torch
-from kit import archives, frcnn, published, small_runs, stores
+from kit import archives, frcnn, plugin_files, published, small_runs, stores, toys
 from kit.damage import check_memory, confined
 from kit.pictures import png
 from kit.refusals import refusal
+from kit.thirdparty import AUDIO
 from mmgen_encoders import AnyEncoder, Bert
 from mmgen_encoders.loading import read_pooler
 from mmgen_extractors import BottomUpTsv, Detector, LxmertH5, NpzFolder, Roi, VisualGenome
@@ -361,3 +363,59 @@ def test_paths_in_a_recipe_are_not_expanded(tmp_path, odd):
     text = small_runs.RECIPE.format(folder=tmp_path).replace(f"{tmp_path}/features.h5", odd)
     recipe, _ = load(put(tmp_path / "toy.toml", text.encode()), installed(), sets=(f"output='{odd}'",))
     assert recipe.inputs["image"].features == tmp_path / odd and recipe.output == odd
+
+
+REFUSING = (  # commands that read a recipe, a run or an export which names a plugin
+    "show writes.toml",
+    "data check writes.toml",
+    "score good.jsonl --references writes.toml",
+    "score writes",
+    "report writes",
+    "info writes",
+    "generate writes --caption x",
+    "generate exported --caption x",
+    "predict writes --caption x",
+    "probe writes",
+    "export exported other",
+    "info exported",
+    "serve exported --port 0",
+    "judge make writes",
+)
+
+
+@pytest.fixture
+def naming(tmp_path, monkeypatch) -> Path:
+    """A recipe, its run and its export, which name a file that leaves a mark when it is executed."""
+    monkeypatch.chdir(tmp_path)
+    mmgen.load(shutil.copytree(small_runs.drawn("writes"), "writes")).save("exported", extractor=False)
+    put(Path("writes.toml"), b'plugins = ["bomb.py"]\n' + small_runs.recipe_of("writes").read_bytes())
+    put(Path("bomb.py"), dedent(AUDIO).encode() + b"\nfrom pathlib import Path\nPath('mark').touch()\n")
+    put(Path("good.jsonl"), {"id": "1", "text": "a"})
+    for folder in ("writes", "exported"):
+        put(Path(folder, "recipe.json"), json.loads(Path(folder, "recipe.json").read_text()) | {"plugins": ["bomb.py"]})
+    return tmp_path
+
+
+def executes(folder: Path, *arguments: str) -> tuple[bool, str]:
+    """Whether a command executes the file, and what it says."""
+    with plugin_files.forgotten():
+        done = toys.mmgen_here(folder, *arguments)
+    mark = folder / "mark"
+    executed = mark.exists()
+    mark.unlink(missing_ok=True)
+    return executed, done.stderr
+
+
+def test_a_file_of_a_recipe_a_run_or_an_export_is_executed_only_if_it_is_named(naming):
+    for command in REFUSING:
+        executed, message = executes(naming, *command.split())
+        assert not executed and re.search(r"needs the parts in bomb.py; if you trust.*--plugin \S*bomb.py", message), (
+            command
+        )
+    for model in ("writes", "exported"):
+        with pytest.raises(RecipeError, match="needs the parts in bomb.py"):
+            mmgen.load(model)
+        assert executes(naming, "info", model, "--plugin", "bomb.py") == (True, "")
+    assert executes(naming, "compare", "writes")[0] is False
+    assert executes(naming, "check", "writes.toml") == (True, "")
+    assert executes(naming, "run", "writes.toml", "--step", "none")[0]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -136,20 +134,6 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 
 
 def shard_path(path: Path, number: int, count: int) -> Path:
-    """The file of a shard's answers: "answers.jsonl" -> "answers-3-of-8.jsonl"."""
-    return path.with_name(f"{path.stem}-{number}-of-{count}{path.suffix}")
-
-
-def merged(path: Path) -> list[dict[str, Any]]:
-    """The answers of all shards of `path`, in the order of the queries. Raises DataError for a shard that is
-    missing."""
-    pattern = re.compile(rf"{re.escape(path.stem)}-[0-9]+-of-([0-9]+){re.escape(path.suffix)}")
-    counts = sorted({int(match[1]) for file in path.parent.glob("*") if (match := pattern.fullmatch(file.name))})
-    if len(counts) != 1:
-        example = shard_path(path, 1, 8).name
-        raise DataError(f"{path}: has shards of {counts or 'no number'}; one number is needed, as in {example}")
-    files = [shard_path(path, number, counts[0]) for number in range(1, counts[0] + 1)]
-    if missing := [str(number) for number, file in enumerate(files, 1) if not file.exists()]:
-        raise DataError(f"{path}: no shard {', '.join(missing)} of {counts[0]}; run it with --shard")
-    rows = itertools.zip_longest(*map(lines_of, files))
-    return [line for row in rows for line in row if line is not None]
+    """The file of a shard's answers: "answers.jsonl" -> "answers-03-of-64.jsonl". The files of all shards, in the order
+    of their names, are the whole."""
+    return path.with_name(f"{path.stem}-{number:0{len(str(count))}}-of-{count}{path.suffix}")

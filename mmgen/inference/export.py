@@ -14,6 +14,7 @@ from ..model import EMBEDDERS
 from ..parts import Embedder
 from ..recipe.paths import without_local_paths
 from ..recipe.tables import PRETRAINED, NoData, Recipe
+from ..registry import installed
 from ..storage.model_files import EXTRACTORS, write_model_files
 from ..storage.run_folder import RunFolder
 from ..storage.weights import state, write_tensors
@@ -107,7 +108,8 @@ def _exported_recipe(predictor: Predictor, extractor: bool) -> Recipe:
         "data": NoData(about=predictor.trained_on[:80]),
         **dict.fromkeys(("metrics", "probes", "callbacks"), {}),
     }
-    return without_local_paths(recipe.model_copy(update=changes))
+    exported = without_local_paths(recipe.model_copy(update=changes))
+    return exported.model_copy(update={"plugins": tuple(map(Path, installed().files(exported.parts())))})
 
 
 def _adds_terms(embedder: Embedder) -> bool:

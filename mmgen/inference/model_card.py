@@ -39,6 +39,7 @@ def model_card(predictor: Predictor, recipe: Recipe, half: bool) -> str:
         reads=" and ".join(names.inputs),
         gives=GIVES.get(predictor.kind, predictor.kind),
         packages=", ".join(f"{package} {version(package)}" for package in providers(recipe)),
+        files=[file.name for file in recipe.plugins],
         where=f"hf:user/{recipe.name}",
         call=f"{'ask' if writes else 'predict'}({query})",
         command="generate" if writes else "predict",

@@ -13,9 +13,9 @@ from pydantic import ValidationError
 from ..configs import PartConfig
 from ..errors import PluginError, RecipeError, did_you_mean
 from ..files import json_problem
-from ..registry import Registry
+from ..registry import Registry, installed, load_files
 from .layers import Layered, read, setting_table, settings_of
-from .parse import Parts, parse, problem_lines
+from .parse import Parts, parse, plugin_files, problem_lines
 from .tables import Recipe
 from .without_effect import keys_without_effect
 
@@ -23,11 +23,15 @@ Kind = TypeVar("Kind", bound=PartConfig)
 
 
 def load(
-    path: Path, registry: Registry, profile: str | None = None, sets: tuple[str, ...] = ()
+    path: Path, registry: Registry, profile: str | None = None, sets: tuple[str, ...] = (), plugins: bool = False
 ) -> tuple[Recipe, Layered]:
     """The checked recipe of a file, with its profile and settings applied, and where every value came from. Raises
-    RecipeError with one line for each mistake, and a note for each key that has no effect."""
+    RecipeError with one line for each mistake, and a note for each key that has no effect. `plugins`: execute the files
+    that the recipe names as plugins."""
     layers, chosen = read(path, profile, sets)
+    if plugins and (files := plugin_files(layers)):
+        load_files(files)
+        registry = installed()
     try:
         recipe = parse(layers, registry, chosen, str(path))
     except RecipeError as error:
@@ -35,6 +39,9 @@ def load(
             error.add_note(remark)
         raise
     layers.remarks = keys_without_effect(layers, recipe)
+    if used := registry.files(recipe.parts()):
+        named = {file.name: file for file in recipe.plugins} | used
+        recipe = recipe.model_copy(update={"plugins": tuple(named.values())})
     return recipe, layers
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -110,6 +111,12 @@ def _mistake(place: Key, text: str, table: Mapping[str, Any]) -> ValidationError
 def parse(layers: Layered, registry: Registry, profile: str | None, source: str, stored: bool = False) -> Recipe:
     """The checked recipe of merged tables. `source`: the place of values without one. `stored`: the tables come from a
     finished run or an export. Raises RecipeError with a line for every mistake."""
+    for file in plugin_files(layers):
+        if file.name not in registry.files():
+            advice = f"if you trust this file, add --plugin {file}, or in Python plugins=[{str(file)!r}]"
+            raise RecipeError(
+                f"{layers.place(('plugins',)) or source}: plugins: needs the parts in {file.name}; {advice}"
+            )
     tables = {"decoding": {}, **_with_inherited(layers.values), "profile": profile}
     parts = Parts(registry, tables.get("generator"), stored)
     problems = [*name_problems(layers.values)]
@@ -137,6 +144,13 @@ def _without_inherited(mistakes: Sequence[Wrong], layers: Layered) -> list[Wrong
 
     own = {(path[2:] if path[:1] == ("steps",) else path, text) for path, text in mistakes if is_own(path)}
     return [(path, text) for path, text in mistakes if is_own(path) or (path[2:], text) not in own]
+
+
+def plugin_files(layers: Layered) -> list[Path]:
+    """The Python files that a recipe names as plugins."""
+    files, folder = layers.values.get("plugins"), layers.folder(("plugins",))
+    texts = [text for text in files if isinstance(text, str)] if isinstance(files, list) else []
+    return [Path(from_folder(text, folder)) for text in texts]
 
 
 def problem_lines(problems: Iterable[Wrong], layers: Layered, source: str) -> list[str]:

@@ -1,8 +1,8 @@
-"""The command `python -m mmgen.runs.child FOLDER SETTINGS`: trains steps for a run (`jobs`), one after the other.
+"""The command `python -m mmgen.runs.child FOLDER SETTINGS FILES`: trains steps for a run (`jobs`), one after the other.
 
-SETTINGS: see `Settings`. Standard input: the recipe as a line of JSON, then lines with names of steps. When the input
-ends, it finishes the current update, writes a checkpoint and ends. Standard output: pickled messages; see
-`jobs.Child.receive`.
+SETTINGS: see `Settings`. FILES: plugins. Standard input: the recipe as a line of JSON, then lines with names of steps.
+When the input ends, it finishes the current update, writes a checkpoint and ends. Standard output: pickled messages;
+see `jobs.Child.receive`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import NamedTuple
 
-from ..commands import quiet
 from ..data.datasets import Datasets
 from ..errors import MmgenError, PluginError, RunError, blame
 from ..progress import Advance, Bars
 from ..recipe.load import from_json
 from ..recipe.tables import Recipe
-from ..registry import installed
+from ..registry import installed, load_files
 from ..storage.model_files import build_model
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of
@@ -79,9 +78,9 @@ def main() -> None:
         with contextlib.suppress(OSError):  # the run has ended
             connection.send(message)
 
-    quiet()
     try:
         with stop_signals_as_ctrl_c():
+            load_files(sys.argv[3:])
             recipe = from_json(sys.stdin.readline(), installed(), "the run's recipe")
             steps = SimpleQueue[str]()
             Thread(target=_read_steps, args=(steps.put,), daemon=True).start()

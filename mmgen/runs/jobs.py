@@ -43,7 +43,14 @@ class Child:
         environment = {name: value for name, value in os.environ.items() if name not in OF_TORCHRUN}
         self.connection, remote_end = multiprocessing.Pipe(duplex=False)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "mmgen.runs.child", str(folder.path), json.dumps(settings)],
+            [
+                sys.executable,
+                "-m",
+                "mmgen.runs.child",
+                str(folder.path),
+                json.dumps(settings),
+                *map(str, recipe.plugins),
+            ],
             stdin=subprocess.PIPE,
             stdout=remote_end.fileno(),
             env=environment | ({VISIBLE: gpu} if gpu else {}),

@@ -161,7 +161,7 @@ class RunFolder:
         """`recipe.json`, with the keys that the identity leaves out (`BESIDE`). One that says the same stays, since its
         paths may be written otherwise."""
         path = self.path / "recipe.json"
-        beside = {key: value for key in BESIDE if (value := getattr(recipe, key))}
+        beside = {key: value for key, value in recipe.model_dump(mode="json", include={*BESIDE}).items() if value}
         if path.exists():
             saved = read_table(path)
             same = {key: saved[key] for key in BESIDE if key in saved} == beside

@@ -9,14 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from huggingface_hub import RepoCard
 from kit import hub, small_runs
 from kit.refusals import refusal
 from PIL import Image
 
 import mmgen
-from mmgen.cli import main
 from mmgen.errors import RunError
 from mmgen.inference.hub import find_folder, hub_name, push
 
@@ -58,12 +56,6 @@ def test_a_bare_name_is_refused(tmp_path, monkeypatch):
         find_folder(Path("user/name"))  # as a command passes it
     (tmp_path / "user" / "name").mkdir(parents=True)
     assert find_folder("user/name") == Path("user/name")
-
-
-def test_two_revisions_are_refused(exported):
-    refused = CliRunner().invoke(main, ["push", str(exported), "hf:me/toy@a", "--revision", "b", "--yes"])
-    message = "--revision b: hf:me/toy@a names a revision already; use one of the two"
-    assert str(refused.exception) == message or message in refused.output
 
 
 def test_what_cannot_be_downloaded_is_a_line(monkeypatch):

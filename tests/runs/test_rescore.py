@@ -53,7 +53,7 @@ def test_other_metrics_with_settings_and_a_file(run, tmp_path):
     assert "distinct-1" in done.stdout and done.stdout.splitlines()[-1] == f"{out}: written"
     rows = json.loads(out.read_text())
     assert list(rows) == ["first", "second", "beams"]
-    assert rows["first"]["values"].keys() > {"distinct-1"} and len(rows["first"]["per_example"]) == 4
+    assert rows["first"]["values"].keys() > {"distinct-1"} and len(rows["first"]["per_example"]["id"]) == 4
     saved_scores = json.loads((run / PLACE / "steps/first/scores.json").read_text())["values"]
     assert saved_scores.items() <= rows["first"]["values"].items()
     assert contents(run) == before
@@ -63,15 +63,8 @@ def test_other_metrics_with_settings_and_a_file(run, tmp_path):
     ("arguments", "said"),
     [
         (("--metric", "diversty"), "--metric diversty: unknown metric; did you mean 'diversity'?; choose from: "),
-        (
-            ("--partial",),
-            f"--partial: only for files of predictions, such as {PLACE}/steps/STEP/generations.jsonl "
-            f"--references {PLACE}; a run folder accepts --metric, --set and --json",
-        ),
-        (
-            ("--json", PLACE / "scores.json"),
-            f"--json {PLACE}/scores.json: is inside the run folder, which is read-only; name",
-        ),
+        (("--partial",), "--partial: only for files of predictions; a run folder accepts --metric, --set and --json"),
+        (("--json", PLACE / "recipe.json"), f"--json {PLACE}/recipe.json: is also an input file and would be"),
         (("--set", "variety.n=2"), "--set variety.n=2: write METRIC.KEY=VALUE; the metrics are: meaning"),
     ],
 )

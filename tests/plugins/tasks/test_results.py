@@ -9,15 +9,11 @@ from kit.results import ANNOTATIONS, score
     [
         (
             ("--metric", "vqa_accuracy", "--metric", "pair_accuracy"),
-            "--metric: the metrics are for several tasks (vqa, nlvr2); use the metrics of one task at a time",
+            "--metric: vqa_accuracy and pair_accuracy score different kinds of predictions; use one at a time",
         ),
         (
             ("--metric", "diversity", "--metric", "box_accuracy"),
-            "--metric: diversity judges text, and box_accuracy region; use one metric at a time",
-        ),
-        (
-            ("--metric", "vqa_accuracy", "--references-per", "question"),
-            "--references-per question: only for texts; leave it out for predictions of a task",
+            "--metric: diversity and box_accuracy score different kinds of predictions; use one at a time",
         ),
         (("--metric", "vqa_accuracy"), "references have no prediction (2, 3); --partial scores the 1 that have both"),
     ],

@@ -270,14 +270,14 @@ def test_vqa_results_are_scored_with_intervals(files):
     assert result.exit_code == 0, result.output
     table = cells(result.output)
     assert {name: row[0] for name, row in table.items()} == {
-        "metric": "value",
+        "metric": "ours.json",
         "accuracy": "66.67",  # answers are not normalised where all people agree
         "yes/no": "0.00",
         "number": "100.00",
         "other": "100.00",
     }
     assert "3 examples\n" in result.output and "references per" not in result.output
-    assert "no intervals: all examples have the same image" in result.output
+    assert "or that are equal for all images" in result.output
 
 
 def test_predictions_of_mmgen_are_scored(files):
