@@ -6,27 +6,29 @@ that predict its tokens. Reports and probes use this module; `word_attention` gi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from .configs import PROMPT
 from .errors import UnavailableError
 from .examples import ResolvedExample
 from .objectives import Rows
-from .prompts import behind_prompts, prompts_in
-from .tensors import Batch, Layout, Slots, Tail, apply
+from .prompts import behind_prompts
+from .tensors import Batch, Slots, Tail, apply
 
 
 @dataclass(frozen=True)
 class TokenAttention:
-    """The attention shares of each token of a text; they add up to 1."""
+    """The attention of the T tokens of a text to the L slots of its row, and which slots those are."""
 
-    inputs: Mapping[str, Tensor]  # input name -> (T, N) to its real slots
-    special: Tensor  # (T,) [CLS], [SEP]
-    written: Tensor  # (T,) earlier tokens of the text, and the slot itself
+    weights: Mapping[str, Tensor]  # way -> (T, L) shares, which add up to 1
+    inputs: Mapping[str, Tensor]  # input name -> (N,) its real slots
+    special: Tensor  # [CLS], [SEP]
+    written: Tensor  # earlier tokens of the text, and the slot itself
 
 
 @dataclass(frozen=True)
@@ -62,11 +64,6 @@ class WordAttention:
 HeadReduction = Callable[[Sequence[Tensor]], Tensor]  # (B, heads, L, L) of every layer -> (B, L, L)
 
 
-def last_layer(layers: Sequence[Tensor]) -> Tensor:
-    """Mean over the last layer's heads, as in bertgen's figure 2."""
-    return layers[-1].float().mean(1)
-
-
 def all_layers(layers: Sequence[Tensor]) -> Tensor:
     """Mean over all heads of all layers, since the last layer of a small encoder often attends mostly to itself."""
     return torch.stack([layer.float().mean(1) for layer in layers]).mean(0)
@@ -74,11 +71,10 @@ def all_layers(layers: Sequence[Tensor]) -> Tensor:
 
 def one_layer(layer: int, head: int | None = None) -> HeadReduction:
     """One layer by index (0 is the first, -1 the last); one of its heads, or the mean over heads without `head`."""
+    return lambda layers: layers[layer].float().mean(1) if head is None else layers[layer][:, head].float()
 
-    def reduce_layer(layers: Sequence[Tensor]) -> Tensor:
-        return layers[layer].float().mean(1) if head is None else layers[layer][:, head].float()
 
-    return reduce_layer
+last_layer = one_layer(-1)  # as in bertgen's figure 2
 
 
 def collate(model: Any, examples: Sequence[ResolvedExample], inputs: Sequence[str]) -> Batch:
@@ -102,27 +98,23 @@ def word_attention(
     ways: Mapping[str, HeadReduction],
 ) -> list[WordAttention]:
     """The attention maps of B examples with one text of token ids each; see `collate` and `token_attention`."""
-    gazes = token_attention(model, collate(model, examples, inputs), texts, ways)
-    return [
-        _of_text(model, example, tokens, {way: attentions[row] for way, attentions in gazes.items()})
-        for row, (example, tokens) in enumerate(zip(examples, texts, strict=True))
-    ]
-
-
-def _of_text(
-    model: Any, example: ResolvedExample, tokens: Sequence[int], gazes: Mapping[str, TokenAttention]
-) -> WordAttention:
-    words = words_of(range(len(tokens)), lambda count: model.backbone.decode_text(tokens[:count]))
-    seen = next(iter(gazes.values())).inputs
-    shown = {name: units(model, name, example, weights.shape[1]) for name, weights in seen.items()}
-    by_word = {way: _by_word(gaze, shown, [pieces for _, pieces in words]) for way, gaze in gazes.items()}
-    return WordAttention(tuple(word for word, _ in words), shown, by_word)
+    attentions, results = token_attention(model, collate(model, examples, inputs), texts, ways), []
+    for example, tokens, attention in zip(examples, texts, attentions, strict=True):
+        words = words_of([model.backbone.decode_text(tokens[: end + 1]) for end in range(len(tokens))])
+        shown = {name: units(model, name, example, len(slots)) for name, slots in attention.inputs.items()}
+        groups = [attention.inputs[name][list(unit)] for name, display in shown.items() for unit in display.places]
+        weights = {}
+        for way, seen in attention.weights.items():  # the sum over the slots of a unit, the mean over those of a word
+            table = torch.stack([seen[:, group].sum(1) for group in (*groups, attention.special, attention.written)], 1)
+            weights[way] = torch.stack([table[pieces].mean(0) for _, pieces in words]) if words else table[:0]
+        results.append(WordAttention(tuple(word for word, _ in words), shown, weights))
+    return results
 
 
 @torch.inference_mode()
 def token_attention(
     model: Any, batch: Batch, texts: Sequence[Sequence[int]], ways: Mapping[str, HeadReduction]
-) -> dict[str, list[TokenAttention]]:
+) -> list[TokenAttention]:
     """The attention of B inputs with one text of token ids each, in several ways, from one forward pass.
 
     `model` is a `mmgen.model.Model` in eval mode. Raises UnavailableError for a backbone that returns no attention, and
@@ -135,23 +127,21 @@ def token_attention(
     prefix = model.prefix(batch)
     laid_out: Tail = model.generator.reader.lay_out([[list(text)] for text in texts])
     tail = apply(laid_out, lambda tensor: tensor.to(prefix.free.device, non_blocking=True))
-    if (prompts := prompts_in(batch)) is not None:
+    if (prompts := batch.label(PROMPT)) is not None:
         tail = behind_prompts(tail, prompts[:, :1], model.backbone.pad_id)
-    rows: Slots = prefix.slots.followed_by(model.behind(prefix, tail))
+    rows: Any = prefix.slots.followed_by(model.behind(prefix, tail))
     encoded = model.backbone.encode(rows, output=("attentions",))
     if not encoded.attentions:
         raise UnavailableError(f"{type(model.backbone).__name__} does not return attention weights")
-    columns, length = input_columns(rows), prefix.slots.positions.shape[1]
-    results: dict[str, list[TokenAttention]] = {}
-    for name, way in ways.items():
-        weights = way(encoded.attentions)  # (B, L, L)
-        results[name] = []
-        for row, columns_by_input in enumerate(columns):
-            seen = weights[row, _predicting_slots(tail.labels[row], tail.layout, row) + length]  # (T, L)
-            within = seen[:, :length][:, prefix.slots.layout.real[row]].sum(1).cpu()
-            inputs = {part: seen[:, places].cpu() for part, places in columns_by_input.items()}
-            total = sum((to_input.sum(1) for to_input in inputs.values()), torch.zeros(len(within)))
-            results[name].append(TokenAttention(inputs, within - total, 1 - within))
+    weights = {name: way(encoded.attentions).cpu() for name, way in ways.items()}  # (B, L, L)
+    length, results = prefix.slots.positions.shape[1], []
+    for row, columns in enumerate(input_columns(rows)):
+        slots = (tail.labels[row] != -100).nonzero().squeeze(1)
+        slots = slots[tail.layout.time[row, slots].argsort()].cpu() + length  # that predict, in the order of the text
+        inputs = {name: places.cpu() for name, places in columns.items()}
+        special = (rows.source[row, :length] < 0).nonzero().squeeze(1).cpu()
+        seen = {name: attended[row, slots] for name, attended in weights.items()}
+        results.append(TokenAttention(seen, inputs, special, torch.arange(length, rows.positions.shape[1])))
     return results
 
 
@@ -165,55 +155,27 @@ def input_columns(rows: Slots) -> list[dict[str, Tensor]]:
 def units(model: Any, name: str, example: ResolvedExample, count: int) -> DisplayUnits:
     """The display units of an input's `count` slots, from the description by its embedder."""
     described = model.embedders[name].describe(example.seen_by(name))
+    if spans := described.get("spans"):
+        words = words_of([described["text"][:end] for _, end in spans])
+        return DisplayUnits(tuple(word for word, _ in words), tuple(tuple(pieces) for _, pieces in words))
     names = described.get("names") or [f"{name} {place + 1}" for place in range(count)]
-    if described.get("boxes") or not described.get("names"):
-        boxes = tuple(tuple(float(number) for number in box) for box in described.get("boxes", ()))
-        places = tuple((place,) for place in range(len(names)))
-        return DisplayUnits(tuple(names), places, boxes, tuple(described.get("pictures", ())))
-    if described.get("spans"):
-        text, spans = described["text"], described["spans"]
-        words = words_of(range(len(spans)), lambda count: text[: spans[count - 1][1]])
-    else:
-        string = getattr(model.backbone.tokenizer, "convert_tokens_to_string", " ".join)
-        words = words_of(range(len(names)), lambda count: string(names[:count]))
-    return DisplayUnits(tuple(word for word, _ in words), tuple(tuple(pieces) for _, pieces in words))
+    boxes = tuple(tuple(map(float, box)) for box in described.get("boxes", ()))
+    places = tuple((place,) for place in range(len(names)))
+    return DisplayUnits(tuple(names), places, boxes, tuple(described.get("pictures", ())))
 
 
-def words_of(places: Iterable[int], text: Callable[[int], str]) -> list[tuple[str, list[int]]]:
-    """Words, with the space before each, and the indices of their tokens. `text(n)` is the text of the first n tokens,
-    so this works for any tokenizer."""
+def words_of(texts: Sequence[str]) -> list[tuple[str, list[int]]]:
+    """Words, with the space before each, and the indices of their tokens. `texts`: of the first token, of the first two
+    and so on, so that this works for any tokenizer."""
     words: list[tuple[str, list[int]]] = []
     letters = 0  # letters so far, without spaces, since a later token may remove a space ("it 's" to "it's")
-    for place in places:
-        now = text(place + 1)
-        piece = drop_first_letters(now, letters)
+    for place, text in enumerate(texts):
+        piece = re.sub(rf"^(\s*\S){{0,{letters}}}", "", text)
         letters += len("".join(piece.split()))
-        if not piece:
+        if not piece.strip():
             continue  # the end token, or part of a character
-        if words and re.match(r"\w", piece) and not piece[0].isspace():
+        if words and re.match(r"\w", piece):
             words[-1] = (words[-1][0] + piece, [*words[-1][1], place])
         else:
             words.append((piece, [place]))
     return words
-
-
-def drop_first_letters(text: str, letters: int) -> str:
-    """The text after its first `letters` letters."""
-    place = 0
-    while letters and place < len(text):
-        letters -= not text[place].isspace()
-        place += 1
-    return text[place:]
-
-
-def _by_word(gazed: TokenAttention, shown: Mapping[str, DisplayUnits], words: Sequence[Sequence[int]]) -> Tensor:
-    """(W, U + 2): the mean over the tokens of a word, the sum over the slots of a unit."""
-    columns = [gazed.inputs[name][:, list(unit)].sum(1) for name, display in shown.items() for unit in display.places]
-    table = torch.stack([*columns, gazed.special, gazed.written], 1)  # (T, U + 2)
-    return torch.stack([table[list(pieces)].mean(0) for pieces in words]) if words else table[:0]
-
-
-def _predicting_slots(labels: Tensor, layout: Layout, row: int) -> Tensor:
-    """(T,) the slots of the tail that predict a token, in the order of the text."""
-    slots = (labels != -100).nonzero().squeeze(1)
-    return slots[layout.time[row, slots].argsort()]

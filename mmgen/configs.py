@@ -24,6 +24,7 @@ from pydantic_core import core_schema
 from .decoding import Decoding, DecodingConfig
 from .settings import Config
 
+SOURCE_KEYS = ("share", "inputs", "objectives")  # of a data set that a step trains on, not of its examples
 PROMPT = "prompt"  # the label of examples and queries, and of `tensors.Targets` (`mmgen.prompts`)
 Mixes = Literal["visible", "row", "nothing"]  # what may change the state of a slot of a backbone
 Gives = str  # kind of predictions: "text", "label", "choice", "region", "boxes", or a plugin's own
@@ -84,11 +85,6 @@ class PartConfig(Config):
 
         inner: Any = {key: value for key, value in schema.items() if key != "ref"}  # pydantic looks classes up by `ref`
         return core_schema.with_info_wrap_validator_function(read, inner, ref=schema["ref"])
-
-    def without_effect(self) -> Mapping[str, str]:
-        """Keys that have no effect as its other keys are: key -> the key that decides in its place. `mmgen check` and
-        `mmgen run` name those that a recipe sets."""
-        return {}
 
     def missing_here(self) -> Mapping[str, str]:
         """What it needs and this machine lacks: the key that names it -> what is wrong ("" for nothing), and where to
@@ -181,10 +177,10 @@ class FeaturesConfig(EmbedderConfig):
     boxes: bool = Field(
         True, description="append a region's box to its features: four numbers relative to the image's size"
     )
-    normalize: Literal["none", "length", "standard"] = Field(
+    normalize: Literal["none", "standard"] = Field(
         "none",
-        description="none: features unchanged; length: each region's features scaled to length 1; standard: each "
-        "dimension scaled to mean 0 and standard deviation 1 over the store",
+        description="none: features unchanged; standard: each dimension scaled to mean 0 and standard deviation 1 over "
+        "the store",
     )
     zero_features: bool = Field(
         False,
@@ -232,12 +228,13 @@ class BackboneConfig(PartConfig):
         tensor. Only `mmgen check` calls it."""
 
 
-class ObjectiveConfig(PartConfig):
-    """What a step trains, beside writing or instead of it.
+class TrainedConfig(PartConfig):
+    """What a step trains: an objective or the generator.
 
     gives            the kind of prediction that it makes; None if it only trains
     required_labels  names of the labels that examples must have
-    query_labels     those of them that a query must give, to predict: the choices, and not the right one
+    query_labels     labels that a query gives, to predict (the choices, and not the right one) or to write (a partly
+                     written text)
     makes_rows       whether its reader overrides `objectives.TargetReader.rows`
     pools            whether it reads `parts.Backbone.pooled`
     over_batch       whether its loss compares the rows of a batch: an update then has one micro-batch
@@ -245,7 +242,6 @@ class ObjectiveConfig(PartConfig):
                      `Objective.hidden_layer`
     """
 
-    kind: ClassVar[str] = "objective"
     gives: ClassVar[Gives | None] = None
     required_labels: ClassVar[tuple[str, ...]] = ()
     query_labels: ClassVar[tuple[str, ...]] = ()
@@ -253,13 +249,6 @@ class ObjectiveConfig(PartConfig):
     pools: ClassVar[bool] = False
     over_batch: ClassVar[bool] = False
     exports_weights: ClassVar[bool] = False
-
-    weight: float = Field(1.0, gt=0, description="factor of its losses")
-
-    def build(self, backbone: "parts.Backbone", vocabularies: Mapping[str, tuple[str, ...]]) -> "objectives.Objective":
-        """Build the objective. `vocabularies`: what there is to choose from, by name; those of the data
-        (`parts.Dataset`) and of the inputs (`parts.Embedder`)."""
-        raise NotImplementedError
 
     def hidden(self, inputs: Mapping[str, EmbedderConfig]) -> tuple[str, ...]:
         """The step's inputs that it masks."""
@@ -274,19 +263,30 @@ class ObjectiveConfig(PartConfig):
         return ""
 
 
-class GeneratorConfig(PartConfig):
+class ObjectiveConfig(TrainedConfig):
+    """What a step trains, beside writing or instead of it."""
+
+    kind: ClassVar[str] = "objective"
+
+    weight: float = Field(1.0, gt=0, description="factor of its losses")
+
+    def build(self, backbone: "parts.Backbone", vocabularies: Mapping[str, tuple[str, ...]]) -> "objectives.Objective":
+        """Build the objective. `vocabularies`: what there is to choose from, by name; those of the data
+        (`parts.Dataset`) and of the inputs (`parts.Embedder`)."""
+        raise NotImplementedError
+
+
+class GeneratorConfig(TrainedConfig):
     """An objective that can also write: how targets are laid out, trained on and generated.
 
     backbones  the kinds of `BackboneConfig.mixes` that it can be trained and write with
     decoding   the class by which the table [decoding] is checked. By default `Decoding`, with transformers' names, for
                texts that are written from left to right; a generator with another order has a `DecodingConfig` with
                its keys
-    query_labels  labels that a query may give, for `objectives.TargetReader.ask` of its reader: a partly written text
     """
 
     kind: ClassVar[str] = "generator"
     gives: ClassVar[Gives | None] = "text"
-    query_labels: ClassVar[tuple[str, ...]] = ()
     backbones: ClassVar[frozenset[Mixes]] = frozenset({"visible"})
     decoding: ClassVar[type[DecodingConfig]] = Decoding
 
@@ -318,7 +318,8 @@ class GeneratorConfig(PartConfig):
 
 
 class DatasetConfig(PartConfig):
-    """Examples in splits. Three keys name the splits for training, validation and evaluation."""
+    """Examples in splits. Three keys name the splits for training, validation and evaluation; `share`, `inputs` and
+    `objectives` are of a data set in the `data` of a step."""
 
     kind: ClassVar[str] = "dataset"
     labels: ClassVar[tuple[str, ...]] = ()  # names of the labels that its examples have
@@ -327,6 +328,15 @@ class DatasetConfig(PartConfig):
     train_split: str = Field("train", description="the split for training")
     validation_split: str = Field("val", description="the split whose loss is measured during training")
     test_split: str = Field("test", description="the split that every step generates for and is scored on")
+    share: float = Field(
+        1.0, gt=0, description="its share of every update, in ratio to the shares of the step's other data sets"
+    )
+    inputs: tuple[str, ...] | None = Field(
+        None, min_length=1, description="the step's inputs that its examples have; by default all"
+    )
+    objectives: tuple[str, ...] | None = Field(
+        None, min_length=1, description="the step's objectives that train on it; by default all that fit its inputs"
+    )
 
     @classmethod
     def pictures_of(cls, source: str) -> "DatasetConfig | None":
@@ -387,10 +397,6 @@ class CallbackConfig(PartConfig):
     """Watches a run: trackers, notices. It changes no result, and no failure of it ends a run."""
 
     kind: ClassVar[str] = "callback"
-
-    num_examples: int = Field(
-        0, ge=0, le=1000, description="validation examples that a step predicts after every epoch, to be shown"
-    )
 
     def problem(self) -> str:
         """Why it cannot work on this machine, and what to do; empty if it can. `mmgen check` reports it, and a run goes

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import Field
 
+from .errors import DataError
 from .settings import Config
 
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p")  # options that need do_sample
@@ -35,11 +36,11 @@ class DecodingConfig(Config):
 
     def for_texts(self, n: int) -> DecodingConfig:
         """Options for `n` different texts per example: these if they write n texts, else these with
-        num_return_sequences = n. Raises ValueError if there is no such field, or n is not allowed."""
+        num_return_sequences = n. Raises DataError if there is no such field, and ValueError if n is not allowed."""
         if n == self.texts:
             return self
         if "num_return_sequences" not in type(self).model_fields:
-            raise ValueError("the generator writes one text per query")
+            raise DataError(f"n = {n}: the generator writes one text per query")
         return type(self)(**{**dict(self), "num_return_sequences": n})
 
 
@@ -75,25 +76,20 @@ class Decoding(DecodingConfig):
     )
 
     def model_post_init(self, context: Any) -> None:
+        unused = dict.fromkeys(() if self.do_sample else SAMPLING, "has an effect only with do_sample = true")
         if self.candidates:
-            why = "not used with candidates, which has its own beams; remove it"
-            self._refuse_options(("num_beams", "do_sample", "early_stopping"), why)
-            if self.num_return_sequences > self.candidates:
-                raise ValueError(
-                    f"num_return_sequences: {self.num_return_sequences} texts need at least as many candidates, not "
-                    f"{self.candidates}"
-                )
+            beams = ("num_beams", "do_sample", "early_stopping")
+            unused |= dict.fromkeys(beams, "not used with candidates, which has its own beams; remove it")
         else:
-            self._refuse_options(("difference",), "has an effect only with candidates")
-        if not self.do_sample:
-            self._refuse_options(SAMPLING, "has an effect only with do_sample = true")
-        searched = not self.candidates and (self.num_beams > 1 or not self.do_sample)
-        if searched and self.num_return_sequences > self.num_beams:
-            alternative = "num_beams = 1, so that each text is sampled" if self.do_sample else "do_sample = true"
-            raise ValueError(
-                f"num_return_sequences: {self.num_return_sequences} texts need num_beams of at least that number, not "
-                f"{self.num_beams}, or {alternative}"
-            )
+            unused["difference"] = "has an effect only with candidates"
+        for name, why in unused.items():
+            if getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"{name}: {why}")
+        most = self.candidates or self.num_beams
+        if self.num_return_sequences > most and (most > 1 or not self.do_sample):
+            instead = "num_beams = 1" if self.do_sample else "do_sample = true"
+            needed = "candidates of at least" if self.candidates else f"{instead}, or num_beams of at least"
+            raise ValueError(f"num_return_sequences: {self.num_return_sequences} texts need {needed} that number")
 
     def for_candidates(self) -> Iterator[Decoding]:
         """Searches for candidates: beams, and more beams if too few of them end in different texts."""
@@ -108,8 +104,3 @@ class Decoding(DecodingConfig):
             return self
         shared = {name: getattr(self, name) for name in (*SHARED, *(("difference",) if self.candidates else ()))}
         return Decoding(**shared, candidates=max(self.candidates, CANDIDATES, 4 * n), num_return_sequences=n)
-
-    def _refuse_options(self, options: tuple[str, ...], why: str) -> None:
-        for name in options:
-            if getattr(self, name) != type(self).model_fields[name].default:
-                raise ValueError(f"{name}: {why}")

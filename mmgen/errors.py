@@ -8,7 +8,7 @@ import importlib.metadata
 import os
 import traceback
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 SHOW_TRACEBACK = "MMGEN_TRACEBACK"  # environment variable
@@ -24,7 +24,9 @@ class MmgenError(Exception):
     about  the key of the recipe that the error is about, if its text does not say so: ("objectives", "regions")
     """
 
-    about: tuple[str, ...] = ()
+    def __init__(self, message: str = "", about: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.about = about
 
     def __str__(self) -> str:
         return shown(super().__str__())
@@ -40,11 +42,12 @@ def shown(text: str) -> str:
 def printable(text: str) -> str:
     """The text with control characters escaped: escape sequences, colours, changes of direction, half characters. Line
     ends stay."""
-    return "".join(letter if _is_harmless(letter) else ascii(letter)[1:-1] for letter in text)
-
-
-def _is_harmless(letter: str) -> bool:
-    return letter.isprintable() or letter in f"\n{JOINERS}" or unicodedata.category(letter) == "Zs"
+    return "".join(
+        letter
+        if letter.isprintable() or letter in f"\n{JOINERS}" or unicodedata.category(letter) == "Zs"
+        else ascii(letter)[1:-1]
+        for letter in text
+    )
 
 
 def install_extra(extra: str) -> str:
@@ -56,6 +59,11 @@ def install_extra(extra: str) -> str:
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, list(names), n=1)
     return f"; did you mean '{close[0]}'?" if close else ""
+
+
+def unknown(name: str, names: Collection[str]) -> str:
+    """Why a name is wrong that is not among `names`; "" if it is."""
+    return "" if name in names else f"unknown name '{name}'{did_you_mean(name, names)}; choose from: {', '.join(names)}"
 
 
 @contextlib.contextmanager
@@ -84,6 +92,15 @@ def blame(error: BaseException) -> str:
         traceback.print_exception(error)
     text = " ".join(str(error).split())
     return f"{place}: {type(error).__name__}{f': {text}' * bool(text)} ({SHOW_TRACEBACK}=1 prints the traceback)"
+
+
+def as_mmgen_error(error: Exception) -> MmgenError | None:
+    """The error of a worker as a person is to see it, if it is one of mmgen's, of the system, or out of a plugin."""
+    if isinstance(error, MmgenError):
+        return error
+    if isinstance(error, OSError):
+        return RunError(str(error))
+    return PluginError(line) if (line := blame(error)) else None
 
 
 def _packages() -> dict[str, str]:

@@ -28,7 +28,7 @@ def _as_text(value: object) -> str:
     return str(value)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Example:
     """One example of a data set: keys and texts, never tensors.
 
@@ -43,10 +43,6 @@ class Example:
     targets: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     labels: Mapping[str, Any] = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        values = ", ".join(f"{name}: {value:.40}" for name, value in self.cells())
-        return f"<{type(self).__name__} {self.id!r:.60}: {values:.200}>"
 
     def cells(self) -> list[list[str]]:
         """Rows of a table: the names and values of inputs, targets and labels. Facts are left out."""
@@ -64,7 +60,7 @@ class Example:
         return value.values if isinstance(value, All) else () if value is None else (value,)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class ResolvedExample(Example):
     """An example in which one of each input's alternatives has been drawn (`mmgen.data.seeds.resolve`): what readers
     read.

@@ -52,7 +52,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """`write` fills a temporary file beside `path`, which is then renamed to `path`. Raises RunError if writing fails,
     or if `path` is a folder or a device."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    with _write_errors(path, path.is_file()):
+    with write_errors(path, path.is_file()):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             partial.touch()
@@ -68,27 +68,23 @@ def write_folder(path: Path, write: Callable[[Path], Written]) -> Written:
     """`write` fills a temporary folder beside `path`, which is then renamed to `path`. After a kill the folder may be
     missing, but is never incomplete. Returns the result of `write`; raises RunError if writing fails, or if `path` is
     not a folder."""
-    partial, spent = path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.spent.partial")
-
-    def clear() -> None:
-        for folder in (partial, spent):
-            shutil.rmtree(folder, ignore_errors=True)
-
-    with _write_errors(path, path.is_dir()):
-        clear()  # of a writer that was killed
+    partial = path.with_name(f".{path.name}.partial")
+    with write_errors(path, path.is_dir()):
         try:
-            partial.mkdir(parents=True)
-            written = write(partial)
+            shutil.rmtree(partial, ignore_errors=True)  # of a writer that was killed
+            new = partial / "new"
+            new.mkdir(parents=True)
+            written = write(new)
             if path.exists():
-                path.replace(spent)
-            partial.replace(path)
+                path.replace(partial / "old")
+            new.replace(path)
             return written
         finally:
-            clear()
+            shutil.rmtree(partial, ignore_errors=True)
 
 
 @contextlib.contextmanager
-def _write_errors(path: Path, replaceable: bool) -> Iterator[None]:
+def write_errors(path: Path, replaceable: bool = True) -> Iterator[None]:
     """Raises RunError if a file cannot be written, or would replace something of another kind."""
     if path.exists() and not replaceable:
         raise RunError(f"{path}: already exists and would be replaced; choose another name")
@@ -105,10 +101,8 @@ def _write_errors(path: Path, replaceable: bool) -> Iterator[None]:
 def clear_partials(folder: Path) -> None:
     """Delete the temporary files of killed writers in a folder; the caller must hold the lock of the folder."""
     for partial in list(folder.rglob(".*.partial")):
-        if partial.is_dir():
-            shutil.rmtree(partial, ignore_errors=True)
-        else:
-            partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            shutil.rmtree(partial) if partial.is_dir() else partial.unlink()
 
 
 @contextlib.contextmanager
@@ -121,14 +115,11 @@ def locked(path: Path, busy: Callable[[str], None]) -> Iterator[None]:
     from filelock import FileLock, Timeout  # from 3.30 on, a fork leaves the lock to the parent
 
     lock = FileLock(path, thread_local=False)
-    while True:
-        with contextlib.suppress(Timeout):
+    while not lock.is_locked:
+        try:
             lock.acquire(blocking=False)
-            break
-        holder = ""
-        with contextlib.suppress(OSError):
-            holder = path.read_text(encoding="utf-8", errors="replace")[:200].strip()
-        busy(holder)
+        except Timeout:
+            busy(path.read_text(encoding="utf-8", errors="replace")[:200].strip())
     try:
         with contextlib.suppress(OSError):  # on a full disk, the lock works without the text
             path.write_text(f"process {os.getpid()} on {platform.node()}", encoding="utf-8")
@@ -190,14 +181,13 @@ def open_tensors(path: Path, absent: str, damaged: str = "", error_class: type[M
 
 def json_problem(error: Exception) -> str:
     """Why a JSON text cannot be read."""
-    if isinstance(error, json.JSONDecodeError):
-        line = f"line {error.lineno}, " * (error.lineno > 1)
-        return f"not valid JSON: {error.msg} ({line}column {error.colno})"
     if isinstance(error, UnicodeDecodeError):
         return "not UTF-8"
     if isinstance(error, OSError):
         return error.strerror or str(error)
-    return "nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
+    if isinstance(error, json.JSONDecodeError):
+        return f"not valid JSON: {error.msg} ({f'line {error.lineno}, ' * (error.lineno > 1)}column {error.colno})"
+    return "nested too deeply, or a number has too many digits"
 
 
 def read_table(path: Path, /, **kinds: type | tuple[type, ...]) -> dict[str, Any]:
@@ -207,6 +197,5 @@ def read_table(path: Path, /, **kinds: type | tuple[type, ...]) -> dict[str, Any
         raise RunError(f"{path}: damaged: expected a JSON object")
     for name, kind in kinds.items():
         if not isinstance(table.get(name), kind):
-            found = json.dumps(table[name])[:40] if name in table else "missing"
-            raise RunError(f"{path}: damaged: {name!r:.60} is {found}")
+            raise RunError(f"{path}: damaged: {name!r:.60} is {json.dumps(table.get(name, 'missing'))[:40]}")
     return table

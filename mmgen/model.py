@@ -1,17 +1,13 @@
-"""The model: backbone, embedders, generator and objectives; lays out, embeds and encodes rows; `compose` builds it.
-
-Rows are laid out as in the paper (bertgen, section 3): `[CLS] image [SEP] caption`, then the text.
-"""
+"""The model: backbone, embedders, generator and objectives, and their losses; `compose` builds it."""
 
 from __future__ import annotations
 
-import copy
 import zlib
-from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,28 +15,15 @@ from torch import Tensor, nn
 from .configs import BackboneConfig, EmbedderConfig, GeneratorConfig, ObjectiveConfig, SequenceConfig
 from .decoding import Decoding, DecodingConfig
 from .errors import DataError, PluginError
-from .objectives import EncodedInputs, Generator, Objective
+from .objectives import Generator, Objective
 from .parts import Backbone, Embedder
-from .prompts import prompts_in
-from .sequence import Part, Prefix, lay_out, packed, types_of, unmet
-from .tensors import Batch, Layout, Loss, Segment, Slots, Tail
+from .sequence import EncodedInputs, Sequencer
+from .tensors import Batch, Loss
 
 EMBEDDERS = "embedders."  # before the input's name, in the names of its parameters
 
 
-class Embedders(nn.ModuleDict):
-    """Embedders by the names of their inputs."""
-
-    if TYPE_CHECKING:  # torch declares the items as plain modules
-
-        def __getitem__(self, key: str) -> Embedder: ...
-
-        def items(self) -> ItemsView[str, Embedder]: ...
-
-        def values(self) -> ValuesView[Embedder]: ...
-
-
-class Model(nn.Module):
+class Model(Sequencer):
     """A plain module: `model(batch)` is the loss; `mmgen.evaluation.answers.generate` writes texts with it.
 
     generator  writes texts; a model whose steps only predict may have none (`has_generator`)
@@ -48,8 +31,6 @@ class Model(nn.Module):
     inputs     names of the inputs, in order; a batch may have only some of them
     frozen     names of the parameters that a part froze when it was built; no step trains them
     """
-
-    generator: Generator
 
     def __init__(
         self,
@@ -71,13 +52,10 @@ class Model(nn.Module):
             self.generator = generator
         if self.sequence.target_token_type >= (backbone.types or 1):
             raise DataError(
-                f"sequence.target_token_type = {self.sequence.target_token_type}, but the backbone "
-                f"{types_of(backbone)}; lower target_token_type, or give the backbone more token types"
+                f"sequence.target_token_type = {self.sequence.target_token_type}, but the backbone has "
+                f"{backbone.types} token types, counted from 0; lower target_token_type, or give the backbone more"
             )
-        try:
-            self.embedders = Embedders(embedders)
-        except KeyError as error:
-            raise PluginError(f"invalid name of an input: {str(error).strip(chr(34))}") from None
+        self.embedders: Any = nn.ModuleDict(embedders)  # torch declares the items as plain modules
         self.objectives = nn.ModuleDict(objectives or {})
         self.decoding: DecodingConfig = Decoding()  # how it writes unless something else is asked for
         self.initialised: set[str] = set()  # objectives whose `init_from_model` `mmgen.fit` has called
@@ -88,21 +66,8 @@ class Model(nn.Module):
         self.vocabularies: Mapping[str, tuple[str, ...]] = {}  # label -> the classes that heads were built with
 
     @property
-    def has_generator(self) -> bool:
-        return "generator" in self._modules
-
-    @property
     def inputs(self) -> tuple[str, ...]:
         return tuple(self.embedders)
-
-    @property
-    def device(self) -> torch.device:
-        return next(self.parameters()).device
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The dtype of the weights; mixed precision keeps them in float32."""
-        return next(self.parameters()).dtype
 
     def forward(self, batch: Batch) -> Loss:
         """The losses of a batch."""
@@ -119,121 +84,9 @@ class Model(nn.Module):
                 sums[f"{name}.{part}"], weights[f"{name}.{part}"] = loss.sums[part], self.weights.get(name, 1.0)
         return Loss(sums, batch.counts, weights)
 
-    def not_finite(self, batch: Batch) -> str:
-        """What of this model is NaN or infinite first for a batch, for messages; empty if nothing is."""
-        for name, weights in self.named_parameters():
-            if not weights.isfinite().all():
-                return f"the weights '{name}' are not finite"
-        for name, collated in batch.inputs.items():
-            if not self._embed_input(name, collated).states.isfinite().all():
-                return f"the states of input '{name}' are not finite"
-        if not self.prefix(batch).slots.states.isfinite().all():
-            return "the terms that inputs add are not finite"
-        for name, total in self(batch).sums.items():
-            if not total.isfinite():
-                return f"the objective '{name.rpartition('.')[0]}' gives {total.item()}, but its inputs are finite"
-        return ""
-
-    def objective(self, name: str) -> Objective:
-        """The objective with this name; "generator" is the generator."""
-        selected = self.generator if name == "generator" else self.objectives[name]
-        assert isinstance(selected, Objective)
-        return selected
-
-    def frozen_copy(self) -> Model:
-        """See `objectives.Sequencer.frozen_copy`."""
-        copied = copy.deepcopy(self, {id(self.objectives): nn.ModuleDict()})  # objectives may hold copies themselves
-        return copied.requires_grad_(False).eval()
-
     def part(self, name: str) -> nn.Module:
         """The part with this name: "backbone" (with its head) or the embedder of an input."""
         return self.backbone if name == "backbone" else self.embedders[name]
-
-    def prefix(self, batch: Batch) -> Prefix:
-        """The input X: `[CLS]`, the inputs in the batch's order, `[SEP]` between them -> P slots per row."""
-        prompts = prompts_in(batch)
-        room = (self.generator.max_tokens if self.has_generator else 0) + (0 if prompts is None else prompts.shape[-1])
-        return self._lay_out_prefix(self._prefix_segments(batch), batch, room)
-
-    def encode(self, batch: Batch) -> EncodedInputs:
-        """Encode the prefixes: states (B, P, H), and the states of each input. No text follows, so the inputs may use
-        all positions."""
-        parts = self._prefix_segments(batch)
-        states = self.backbone.encode(self._lay_out_prefix(parts, batch, room=0).slots).last
-        segments = states.split([segment.mask.shape[1] for _, segment in parts], 1)
-        return EncodedInputs(states, {name: part for (name, _), part in zip(parts, segments, strict=True) if name})
-
-    def _prefix_segments(self, batch: Batch) -> list[Part]:
-        """The segments of the prefix in order: the start token, the inputs with an end token between them, and an end
-        token, as `[sequence]` says. Their states have one dtype."""
-        segments = [(name, self._embed_input(name, collated)) for name, collated in batch.inputs.items()]
-        start = self._special_token(self.backbone.start_id, batch.size)
-        parts: list[Part] = [("", start)] if self.sequence.open else []
-        for number, segment in enumerate(segments):
-            parts += [("", self._special_token(self.backbone.end_id, batch.size))] if number else []
-            parts.append(segment)
-        parts += [("", self._special_token(self.backbone.end_id, batch.size))] if self.sequence.close else []
-        dtype = start.states.dtype  # the dtype of word embeddings; a projection may have half precision
-        return [(name, replace(part, states=part.states.to(dtype))) for name, part in parts]
-
-    def _lay_out_prefix(self, parts: Sequence[Part], batch: Batch, room: int) -> Prefix:
-        """Lay out parts in rows, and add the terms of inputs to all slots. `room`: positions to reserve for the
-        text."""
-        slots, free = lay_out(parts)
-        self._check_positions(slots, free, any(part.positions is not None for _, part in parts), room)
-        states, behind = slots.states, None
-        for name, embedder in self.embedders.items():
-            collated = batch.inputs.get(name)
-            added, term = embedder.add(slots, collated, name), embedder.tail_term(slots, collated)
-            states = states if added is None else states + added.to(states.dtype)
-            if term is not None:
-                behind = term.to(states.dtype) if behind is None else behind + term.to(states.dtype)
-        return Prefix(slots if states is slots.states else replace(slots, states=states), free, behind)
-
-    def _embed_input(self, name: str, collated: Mapping[str, Tensor]) -> Segment:
-        """The segment of one input. Raises DataError for types or positions that the backbone does not have."""
-        embedder = self.embedders[name]
-        in_dtype = {
-            key: tensor.to(self.dtype) if tensor.is_floating_point() else tensor for key, tensor in collated.items()
-        }
-        segment = embedder(**in_dtype)
-        if unsupported := unmet(segment, self.backbone):
-            raise DataError(f"input '{name}': {unsupported}; give the backbone more, or use another input")
-        return segment
-
-    def _check_positions(self, slots: Slots, free: Tensor, custom_positions: bool, room: int) -> None:
-        """Raises DataError for rows that need more positions than the encoder has. (Positions are read only if there
-        are so many slots, or if an input has `custom_positions`, since reading waits for the device.)"""
-        limit = self.backbone.max_positions - room
-        if (custom_positions or slots.positions.shape[1] > limit) and int(free.max()) > limit:
-            advice = f", {room} of them reserved for the text; lower max_tokens, or use" if room else "; use"
-            raise DataError(
-                f"an example needs {int(free.max())} positions, but the encoder has {self.backbone.max_positions}"
-                f"{advice} shorter inputs"
-            )
-
-    def behind(self, prefix: Prefix, tail: Tail) -> Slots:
-        """The slots of a tail (B, S), with positions that continue those of the prefix."""
-        return self.written(prefix, tail.ids, tail.offsets, tail.layout)
-
-    def rows(self, batch: Batch, tail: Tail) -> tuple[Slots, Tensor]:
-        """Rows for training, prefix and tail, and the labels of their slots (B, L), -100 where nothing is predicted.
-        Real slots come first, so that a row has padding only at its end, not after every input."""
-        prefix = self.prefix(batch)
-        unpacked = prefix.slots.followed_by(self.behind(prefix, tail))
-        labels = torch.cat([torch.full_like(prefix.slots.positions, -100), tail.labels], 1)
-        return packed(unpacked, labels)
-
-    def written(self, prefix: Prefix, ids: Tensor, offsets: Tensor, layout: Layout) -> Slots:
-        """Slots of tokens (B, S) behind a prefix; `offsets` count from the first free position."""
-        states = self.backbone.embed(ids)
-        if prefix.term is not None:
-            states = states + prefix.term.unsqueeze(1)
-        return Slots(states, prefix.free + offsets, torch.full_like(ids, self.sequence.target_token_type), layout)
-
-    def _special_token(self, token: int, rows: int) -> Segment:
-        ids = torch.full((rows, 1), token, device=self.device)
-        return Segment(self.backbone.embed(ids), torch.ones_like(ids, dtype=torch.bool))
 
 
 @dataclass(frozen=True)

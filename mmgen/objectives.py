@@ -14,7 +14,7 @@ import abc
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -22,35 +22,12 @@ from torch import Tensor, nn
 from .configs import PROMPT
 from .errors import DataError
 from .examples import LOG_PROBABILITY, Example, Generation, Prediction, ResolvedExample, ScoreKind
-from .parts import Backbone, Embedder, Part, Reader
+from .parts import Backbone, Part, Reader
 from .prompts import AVOID, PROMPT_COUNTS, behind_prompts, padded, prompts_of, texts_to_avoid
-from .sequence import Prefix
-from .tensors import Batch, Hiding, Layout, Loss, Slots, Tail, Targets
+from .sequence import Sequencer
+from .tensors import Batch, Hiding, Loss, Tail, Targets
 
 REMEMBERED = 300_000  # texts whose tokens are kept; VQA has 250,000 questions to learn from
-
-
-@dataclass(frozen=True)
-class EncodedInputs:
-    """The encoded prefixes of a batch.
-
-    states  (B, P, H) last states of all slots
-    inputs  input name -> (B, N, H) last states of its slots, padding included
-    """
-
-    states: Tensor
-    inputs: Mapping[str, Tensor]
-
-    @property
-    def first(self) -> Tensor:
-        """(B, H) the state of the first slot, [CLS]."""
-        return self.states[:, 0]
-
-
-class Draw(Protocol):
-    """A random generator for the row at a place; more texts give independent generators of that row."""
-
-    def __call__(self, place: int, /, *more: str) -> random.Random: ...
 
 
 def _random_at(place: int, /, *more: str) -> random.Random:
@@ -73,58 +50,11 @@ class Rows:
     """
 
     examples: Sequence[ResolvedExample]
-    draw: Draw = _random_at
+    draw: Callable[..., random.Random] = _random_at
     hidden: Mapping[str, Tensor] = field(default_factory=dict)
     inputs: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
     readers: Mapping[str, Reader] = field(default_factory=dict)
     candidates: Sequence[Example] = ()
-
-
-class Embedders(Protocol):
-    """Embedders by the names of their inputs."""
-
-    def __getitem__(self, key: str, /) -> Embedder: ...
-
-
-class Sequencer(Protocol):
-    """The methods of a model (`mmgen.model.Model`) for objectives, generators and probes."""
-
-    @property
-    def backbone(self) -> Backbone: ...
-
-    @property
-    def embedders(self) -> Embedders: ...
-
-    def objective(self, name: str) -> Objective:
-        """The objective of this name: "generator", or one of the recipe's objectives."""
-        ...
-
-    def prefix(self, batch: Batch) -> Prefix:
-        """The input X of every row as P slots: `[CLS]`, the inputs in the batch's order, `[SEP]` between them."""
-        ...
-
-    def behind(self, prefix: Prefix, tail: Tail) -> Slots:
-        """A tail (B, S) as slots whose positions continue after the prefix's."""
-        ...
-
-    def written(self, prefix: Prefix, ids: Tensor, offsets: Tensor, layout: Layout) -> Slots:
-        """Tokens (B, S) behind a prefix, as slots. `offsets` count from the first free position."""
-        ...
-
-    def encode(self, batch: Batch) -> EncodedInputs:
-        """The inputs of every row, encoded once for all objectives of a batch."""
-        ...
-
-    def rows(self, batch: Batch, tail: Tail) -> tuple[Slots, Tensor]:
-        """Whole rows, the prefix and then the tail, without padding between them; and the labels (B, L) of their slots,
-        -100 where nothing is predicted."""
-        ...
-
-    def frozen_copy(self) -> Sequencer:
-        """The whole model as it is now, without its objectives: in eval mode, with the same weights, none of which
-        trains. Keep it in a list (`self._teacher = [model.frozen_copy()]`): as an attribute it would be a submodule,
-        saved and trained with the objective. Encode its batches under `torch.no_grad()`."""
-        ...
 
 
 class TargetReader(abc.ABC):
@@ -204,13 +134,13 @@ class TextTargets(TargetReader):
         """If it reads prompts, those of queries, each once: "prompt" (B, K, C), and "prompt_counts" (B,); and the texts
         that queries are to stay away from: "avoid" (B, A, C)."""
         labels: dict[str, Tensor] = {}
-        texts = [list(dict.fromkeys(prompts_of(example))) for example in rows.examples] if self.reads_prompts else []
-        if any(texts):
+        if not self.reads_prompts:
+            return Targets({})
+        if any(texts := [list(dict.fromkeys(prompts_of(example))) for example in rows.examples]):
             labels[PROMPT] = padded([self._tokenise(prompts) for prompts in texts])
             labels[PROMPT_COUNTS] = torch.tensor([max(1, len(prompts)) for prompts in texts])
-        avoided = [texts_to_avoid(example) for example in rows.examples] if self.reads_prompts else []
-        if any(avoided):
-            labels[AVOID] = padded([self._tokenise(some) for some in avoided])
+        if any(avoided := [texts_to_avoid(example) for example in rows.examples]):
+            labels[AVOID] = padded([self._tokenise(texts) for texts in avoided])
         return Targets({}, labels)
 
     def pairs(self, example: Example) -> int:
@@ -232,12 +162,10 @@ class TextTargets(TargetReader):
         return sum(map(self.slots, tokens)) + sum(map(self.encode.count, prompts_of(example)))
 
     def _tokenise(self, texts: Sequence[str]) -> list[list[int]]:
+        if len(self._known) > REMEMBERED:
+            self._known.clear()
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
-        if new:
-            if len(self._known) > REMEMBERED:
-                self._known.clear()
-                new = list(dict.fromkeys(texts))
-            self._known.update(zip(new, self.encode(new), strict=True))
+        self._known.update(zip(new, self.encode(new), strict=True))
         return [self._known[text] for text in texts]
 
 
@@ -271,7 +199,7 @@ class Objective(Part, abc.ABC):
     def predict(self, model: Sequencer, batch: Batch, targets: Targets) -> list[Prediction]:
         """One prediction for each of `batch.ids`: a value, JSON of the kind that the config `gives`, and a score, its
         confidence. `targets`: of `TargetReader.ask`. Only for objectives that give something."""
-        raise NotImplementedError(f"{type(self).__name__} does not make predictions")
+        raise NotImplementedError
 
 
 class Generator(Objective):

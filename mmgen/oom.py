@@ -84,32 +84,22 @@ class OomRetry:
         left = list(items)
         while left:
             piece = left[: self.most]
-            results = self._attempt(piece, work)
-            if not results:
-                self._shrink(piece)
+            try:
+                result, fits = work(piece), True
+            except Exception as error:
+                if not out_of_memory(error):
+                    raise
+                fits = False
+            if not fits:  # only after the except block are the tensors held by the error released
+                clear_device_cache(garbage_collection=True)
+                self.most = len(piece) // 2
+                if not self.most:
+                    name = self.named(piece[0])
+                    raise RunError(f"{self.where}: out of memory with a single {self.unit} ('{name}'); {self.advice}")
                 continue
             if self.most != self._announced:
                 self._announced = self.most
                 items_now = f"{self.most} {self.unit}{'s' * (self.most != 1)}"
                 self.say(f"{self.where}: out of memory; from here on {items_now} at a time")
-            yield piece, results.pop()
-            del left[: len(piece)]
-
-    def _attempt(self, piece: Sequence[Item], work: Callable[[Sequence[Item]], Result]) -> list[Result]:
-        """The result in a list; an empty list if memory ran out, so that smaller pieces follow."""
-        try:
-            return [work(piece)]
-        except Exception as error:
-            if not out_of_memory(error):
-                raise
-        # only after the except block are the tensors held by the error released
-        clear_device_cache(garbage_collection=True)
-        return []
-
-    def _shrink(self, piece: Sequence[Item]) -> None:
-        """Halve the number of items at a time. Raises RunError for a single item."""
-        self.most = len(piece) // 2
-        if not self.most:
-            raise RunError(
-                f"{self.where}: out of memory with a single {self.unit} ('{self.named(piece[0])}'); {self.advice}"
-            )
+            yield piece, result
+            del left[: len(piece)], result

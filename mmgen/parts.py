@@ -70,7 +70,7 @@ class Reader(abc.ABC):
     def hide(self, item: Any, draw: random.Random, hiding: Hiding) -> tuple[Any, Tensor]:
         """A copy of an item of `read` with parts masked, and the labels of what was masked: (N,) or (N, C), -100 at
         slots that are not to be predicted."""
-        raise NotImplementedError(f"{type(self).__name__} cannot hide parts of its input")
+        raise NotImplementedError
 
     def slots(self, value: Any) -> float:
         """About how many slots one value of the input takes (a key, a text), without reading features: similar examples
@@ -176,11 +176,11 @@ class Backbone(Part, abc.ABC):
         """Recompute the layers' activations in the backward pass of training, or keep them. Only enabled where the
         config has `supports_gradient_checkpointing`."""
         if enabled:
-            raise NotImplementedError(f"{type(self).__name__} cannot recompute its layers")
+            raise NotImplementedError
 
     def new_cache(self) -> Cache:
         """An empty cache; only for backbones with `caches`."""
-        raise NotImplementedError(f"{type(self).__name__} does not cache")
+        raise NotImplementedError
 
     @abc.abstractmethod
     def save(self, folder: Path) -> None:
@@ -281,7 +281,8 @@ class Extractor(abc.ABC):
     def save(self, folder: Path) -> None:
         """Write the network into an existing, empty folder, so that `ExtractorConfig.load` needs nothing else. An
         extractor that a model's export should contain overrides both methods."""
-        raise NotImplementedError
+        advice = "leave it out with --without-extractor, in Python extractor=False"
+        raise UnavailableError(f"{type(self).__name__} cannot be saved with a model; {advice}")
 
 
 class Dataset(abc.ABC):
@@ -396,16 +397,6 @@ class RunInfo:
     steps: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class ShownExample:
-    """A validation example and its prediction (a `examples.Generation`, or a `examples.Prediction`). `pictures`: those
-    among its inputs, where the data set has raw images."""
-
-    example: ResolvedExample
-    prediction: Any
-    pictures: tuple[Picture, ...] = ()
-
-
 class Callback:
     """Watches a run. A method that is not overridden does nothing. Training waits for a method to return. Records are
     copies. An exception is reported, and the callback is left out from then on. docs/plugins.md lists the keys of a
@@ -425,9 +416,6 @@ class Callback:
 
     def on_validation(self, step: str, record: Mapping[str, Any]) -> None:
         """Validation examples were measured. `record`: "update" and the keys that begin with "validation_"."""
-
-    def on_examples(self, step: str, update: int, examples: Sequence[ShownExample]) -> None:
-        """The step has predicted `CallbackConfig.num_examples` validation examples, after an epoch."""
 
     def on_step_end(self, step: str, scores: Mapping[str, float | None]) -> None:
         """A step is trained and scored; no scores if it is not evaluated."""

@@ -34,7 +34,6 @@ DARK = (
     "#c08f85",
     "#a8a8a8",
 )  # the same colours for a dark page
-INK = "#123456"  # placeholder, replaced by the ink of the page
 PLAIN_INK, DARK_INK = "#333333", "#e9e7e0"
 DOTS = 150  # per inch, of PNG files
 
@@ -49,9 +48,7 @@ def colours(steps: Sequence[str]) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def figure(
-    width: float, height: float, *, salt: str, ink: str = PLAIN_INK, paper: str = "white", layout: Any = "constrained"
-) -> Iterator[Any]:
+def figure(width: float, height: float, *, salt: str, layout: Any = "constrained") -> Iterator[Any]:
     """A matplotlib figure in mmgen's style, size in inches, to draw on and save inside the context. `salt`: seed of the
     names in the SVG, so that the file is reproducible."""
     import matplotlib
@@ -65,12 +62,14 @@ def figure(
         "axes.spines.top": False,
         "axes.spines.right": False,
     }
-    style |= {key: ink for key in ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")}
+    style |= {
+        key: PLAIN_INK for key in ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+    }
     with matplotlib.rc_context(style), warnings.catch_warnings():
         warnings.filterwarnings(
             "ignore", message="Glyph .* missing from"
         )  # a character that the font lacks becomes a box
-        plot = Figure(figsize=(width, height), layout=layout, facecolor=paper)
+        plot = Figure(figsize=(width, height), layout=layout, facecolor="white")
         FigureCanvasAgg(plot)
         yield plot
 
@@ -94,18 +93,6 @@ def size(drawing: str) -> tuple[int, int]:
     """Width and height of an SVG in pixels, so that a page can reserve the space; (0, 0) without a viewBox."""
     box = re.search(r'<svg [^>]*?viewBox="[-\d.]+ [-\d.]+ ([\d.]+) ([\d.]+)"', drawing)
     return (round(float(box[1]) * 4 / 3), round(float(box[2]) * 4 / 3)) if box else (0, 0)  # the units are points
-
-
-def inline(drawing: str, steps: Sequence[str], label: str) -> str:
-    """An SVG for use inside a page, without the file header, in the colours and fonts of the page."""
-    drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing[drawing.index("<svg") :], flags=re.DOTALL)
-    drawing = re.sub(
-        r'<svg [^>]*?(viewBox="[^"]*")[^>]*>', rf'<svg \1 role="img" aria-label="{label}">', drawing, count=1
-    )
-    drawing = drawing.replace(INK, "currentColor")
-    for step_colour in dict.fromkeys(colours(steps).values()):
-        drawing = drawing.replace(step_colour, f"var(--curve-{COLOURS.index(step_colour)})")
-    return re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", drawing)
 
 
 def embedded(drawing: str) -> str:

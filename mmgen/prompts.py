@@ -113,7 +113,7 @@ class Prompts:
     @classmethod
     def of(cls, batch: Batch) -> Prompts | None:
         """The prompts of a batch; None if no example has one."""
-        ids, counts = prompts_in(batch), batch.label(PROMPT_COUNTS)
+        ids, counts = batch.label(PROMPT), batch.label(PROMPT_COUNTS)
         return None if ids is None or counts is None else cls(ids, counts)
 
     @property
@@ -124,8 +124,3 @@ class Prompts:
     def for_texts(self, texts: int) -> Tensor:
         """(B, K n, C) the prompt of each text, for `texts` = n texts per prompt."""
         return self.ids.repeat_interleave(texts // self.most, 1)
-
-
-def prompts_in(batch: Batch) -> Tensor | None:
-    """(B, K, C) the prompts of a batch, in training and in writing; None if no example has one."""
-    return batch.label(PROMPT)

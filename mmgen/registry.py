@@ -17,26 +17,20 @@ import re
 import sys
 import traceback
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import Distribution, entry_points
 from pathlib import Path
-from types import MappingProxyType, ModuleType
+from types import ModuleType
 from typing import Any
 
-from . import API_VERSION, __version__, hookspecs
-from .configs import PartConfig, classes_in
-from .errors import DataError, PluginError, did_you_mean
+from . import API_VERSION, __version__
+from .configs import PartConfig
+from .errors import PluginError, did_you_mean
+from .hookspecs import GROUP, KINDS
 
 OURS = "mmgen-framework"  # our distribution. Its version is mmgen.__version__: metadata found first may be another's
 SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z`\[])")
-
-
-def _kinds_of_hooks() -> dict[str, tuple[str, type[PartConfig]]]:
-    """Every hook of `hookspecs`, by the kind of the configs that it returns."""
-    hooks = {name: hook for name, hook in vars(hookspecs).items() if name.startswith("register_")}
-    classes = {name: classes_in(typing.get_type_hints(hook)["return"])[0] for name, hook in hooks.items()}
-    return {config.kind: (name, config) for name, config in classes.items()}
 
 
 @dataclass(frozen=True)
@@ -141,25 +135,6 @@ def conflict(parts: list[Part]) -> str:
     return f"the {parts[0].kind} '{parts[0].name}' is provided by {owners}; rename or uninstall all but one"
 
 
-def find_format(kind: str, name: str, offers: Iterable[tuple[Part, Any]]) -> tuple[Part, Any]:
-    """The format of this name, and a part that offers the format. `kind`: its kind in messages. Raises DataError for an
-    unknown name, and PluginError for a name of several formats; parts that inherit a format from one class agree."""
-    offers = list(offers)
-    matches = {type(form): (part, form) for part, form in offers if form.name == name}
-    if not matches:
-        names = sorted({form.name for _, form in offers})
-        available = ", ".join(names) or "none; install the package of a task"
-        raise DataError(f"--as {name}: unknown {kind}{did_you_mean(name, names)}; available: {available}")
-    if len(matches) > 1:
-        owners = " and ".join(str(part.source) for part, _ in matches.values())
-        raise PluginError(f"--as {name}: provided by {owners}; rename or uninstall all but one")
-    return next(iter(matches.values()))
-
-
-KINDS: Mapping[str, tuple[str, type[PartConfig]]] = MappingProxyType(_kinds_of_hooks())
-"""Kind -> (hook that registers it, base class of its configs)."""
-
-
 _loaded_files: dict[Path, tuple[Source, ModuleType]] = {}
 
 
@@ -181,9 +156,7 @@ def load_files(paths: Iterable[str | Path]) -> None:
             raise PluginError(f"{path}: another module is called '{real.stem}'; rename the file")
         try:
             module = importlib.import_module(real.stem)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
+        except (Exception, SystemExit) as error:
             frames = reversed(traceback.extract_tb(error.__traceback__))
             line = next((f.lineno for f in frames if f.filename == spec.origin), getattr(error, "lineno", 1))
             raise PluginError(f"{path}:{line}: {reason(error)}") from None
@@ -201,7 +174,7 @@ def installed(hook: str = "") -> Registry:
     """The parts of every installed distribution with an entry point in the group `mmgen`, and of loaded files; read
     once. `hook`: import only modules whose source names this hook, since to import all takes a third of a second."""
     loaded, broken = [*_loaded_files.values()], list[BrokenPlugin]()
-    for entry in sorted(entry_points(group=hookspecs.GROUP), key=lambda entry: entry.name):
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         assert entry.dist is not None  # only entry points built by hand have none
         source = Source(entry.name, *_distribution(entry.dist))
         try:
@@ -209,9 +182,7 @@ def installed(hook: str = "") -> Registry:
             if spec and spec.origin and hook not in Path(spec.origin).read_text(encoding="utf-8"):
                 continue
             loaded.append((source, entry.load()))
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # whatever the import of a third party does, the other plugins load
+        except (Exception, SystemExit) as error:  # whatever the import of a third party does, the other plugins load
             broken.append(BrokenPlugin(source, reason(error)))
     return collect(loaded, broken)
 
@@ -219,7 +190,7 @@ def installed(hook: str = "") -> Registry:
 @functools.cache
 def _distribution(distribution: Distribution) -> tuple[str, str]:
     """Name and version of a distribution. Its metadata are parsed once: ours has a dozen entry points."""
-    name = distribution.metadata["Name"]
+    name = distribution.name
     is_ours = re.sub(r"[-_.]+", "-", name).lower() == OURS  # names may be spelled in several ways
     return (OURS, __version__) if is_ours else (name, distribution.version)
 
@@ -239,44 +210,41 @@ def reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def _plugin_parts(source: Source, module: object) -> Iterator[Part | BrokenPlugin]:
+def _plugin_parts(source: Source, module: ModuleType) -> Iterator[Part | BrokenPlugin]:
     """The parts of one plugin. A mistake in one hook affects only this hook."""
     hooks = {name: hook for name, hook in vars(module).items() if name.startswith("register_")}
-    classes = _config_classes(module) if source.file and not hooks else []
-    if wrong := "" if classes else _not_a_plugin(source, module, hooks):
-        yield BrokenPlugin(source, wrong)
-        return
-    for config in classes:
-        yield _checked(source, config, KINDS[config.kind][1], "")
     kinds = {hook: base_class for hook, base_class in KINDS.values()}
+    configs = _config_classes(module) if source.file and not hooks else []
+    yield from (_checked(source, config, KINDS[config.kind][1]) for config in configs)
+    if not hooks and not configs:
+        yield BrokenPlugin(source, f"provides nothing: {module.__name__} has none of the hooks {', '.join(kinds)}")
+    elif (required := getattr(module, "MMGEN_API", API_VERSION)) != API_VERSION:
+        wrong = f"requires version {required!r} of the plugin contract, but this mmgen has version {API_VERSION}"
+        yield BrokenPlugin(source, f"{wrong}; update the older of the two (docs/plugins.md)")
+        return
     for name, hook in hooks.items():
         if name not in kinds:
             yield BrokenPlugin(source, f"unknown hook '{name}'{did_you_mean(name, kinds)}")
-        elif not hasattr(hook, f"{hookspecs.GROUP}_impl"):
+        elif not hasattr(hook, f"{GROUP}_impl"):
             yield BrokenPlugin(source, f"{name} is not decorated with @mmgen.hookimpl")
         else:
             try:
-                configs = list(hook())
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:
+                yield from (_checked(source, config, kinds[name], f"{name}: ") for config in hook())
+            except (Exception, SystemExit) as error:
                 yield BrokenPlugin(source, f"{name}: {reason(error)}")
-                continue
-            for config in configs:
-                yield _checked(source, config, kinds[name], f"{name}: ")
 
 
-def _config_classes(module: object) -> list[type[PartConfig]]:
+def _config_classes(module: ModuleType) -> list[type[PartConfig]]:
     """The config classes that a module defines; those whose names begin with an underscore are its own affair."""
     return [
         value
         for name, value in vars(module).items()
         if inspect.isclass(value) and issubclass(value, PartConfig) and hasattr(value, "kind")
-        if value.__module__ == vars(module)["__name__"] and not name.startswith("_")
+        if value.__module__ == module.__name__ and not name.startswith("_")
     ]
 
 
-def _checked(source: Source, config: Any, base_class: type[PartConfig], place: str) -> Part | BrokenPlugin:
+def _checked(source: Source, config: Any, base_class: type[PartConfig], place: str = "") -> Part | BrokenPlugin:
     """The part of a config, which must be of this class. `place`: the beginning of an error."""
     if wrong := _config_problem(config, base_class):
         return BrokenPlugin(source, f"{place}{wrong}")
@@ -292,18 +260,4 @@ def _config_problem(config: Any, base_class: type[PartConfig]) -> str:
         return f'{config.__name__} needs one fixed name; write  type: Literal["..."] = "..."'
     if config.build is base_class.build:  # type: ignore[attr-defined]
         return f"{config.__name__} does not define build(), which creates the part"
-    return ""
-
-
-def _not_a_plugin(source: Source, module: object, hooks: Iterable[str]) -> str:
-    """Why a module is not a plugin of this mmgen; empty if it is one."""
-    if not isinstance(module, ModuleType):
-        return f'the entry point must name a module, but names {module!r}; write  {source.plugin} = "PACKAGE"'
-    if not hooks:
-        return f"provides nothing: {module.__name__} has none of the hooks {', '.join(h for h, _ in KINDS.values())}"
-    if (required := getattr(module, "MMGEN_API", API_VERSION)) != API_VERSION:
-        return (
-            f"requires version {required!r} of the plugin contract, but this mmgen has version {API_VERSION}; update "
-            "the older of the two (docs/plugins.md)"
-        )
     return ""

@@ -7,7 +7,8 @@ token. The stepper holds keys and values. `generate` sees one row of tokens per 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
+from types import SimpleNamespace
 from typing import Any, Protocol
 
 import torch
@@ -16,7 +17,6 @@ from transformers import GenerationConfig, GenerationMixin, PreTrainedConfig, Pr
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from .decoding import SAMPLING, Decoding
-from .errors import UnavailableError
 from .examples import Generation
 from .parts import Backbone
 from .prompts import Prompts
@@ -42,52 +42,30 @@ class Stepper(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Limits:
-    """The end of texts: at `end_id`, or after `max_tokens`, the end token included. `words`: V, the vocabulary size.
-    `forbidden`: ids that no text has (`Backbone.forbidden_ids`)."""
-
-    max_tokens: int
-    end_id: int
-    pad_id: int
-    words: int
-    forbidden: tuple[int, ...] = ()
-
-    @classmethod
-    def of(cls, backbone: Backbone, max_tokens: int) -> Limits:
-        return cls(max_tokens, backbone.end_id, backbone.pad_id, len(backbone.tokenizer), backbone.forbidden_ids)
-
-
-def search(stepper: Stepper, start: Tensor, options: Decoding, limits: Limits) -> list[tuple[list[int], float]]:
+def search(
+    stepper: Stepper, start: Tensor, options: Decoding, backbone: Backbone, max_tokens: int
+) -> list[tuple[list[int], float]]:
     """(tokens, mean log-probability) of `options.num_return_sequences` texts per input, best first.
 
-    start  (B, s) tokens, at least one, at the beginning of each text. The results do not contain them; only rules about
-           repetition read them.
+    start       (B, s) tokens, at least one, at the beginning of each text. The results do not contain them; only rules
+                about repetition read them
+    max_tokens  of a text, its end included
 
-    Tokens end with the first end token, which is included and counted. Sampling uses torch's generator. Forbidden ids
-    are never chosen, as by `suppress_tokens` of transformers; log-probabilities remain the model's, which gives them a
-    share. Raises UnavailableError for min_new_tokens that `max_tokens` does not allow.
+    Tokens end with the first end token, which is included and counted. Sampling uses torch's generator. The backbone's
+    `forbidden_ids` are never chosen, as by `suppress_tokens` of transformers; log-probabilities remain the model's,
+    which gives them a share.
     """
-    if options.candidates:
-        raise UnavailableError("candidates: a search writes them all; mmgen.data.different_texts chooses among them")
-    if options.min_new_tokens >= limits.max_tokens:
-        raise UnavailableError(
-            f"min_new_tokens = {options.min_new_tokens}: a text has at most {limits.max_tokens} tokens, including its "
-            "end"
-        )
     # untyped: the declared type of `self` in `generate` has more members than it uses
-    model: Any = _StepperModel(stepper, start, limits.words)
-    out = model.generate(start, generation_config=_generation_config(options, limits))
+    model: Any = _StepperModel(stepper, start, len(backbone.tokenizer))
+    out = model.generate(start, generation_config=_generation_config(options, backbone, max_tokens))
     tokens = out.sequences[:, start.shape[1] :]
-    ends = tokens == limits.end_id
+    ends = tokens == backbone.end_id
     after = ends.cumsum(1) - ends.long() > 0  # slots after the end
     scores = _token_scores(tokens, out.logits, getattr(out, "beam_indices", None)).masked_fill(after, 0)
     lengths = (~after).sum(1)
     means = scores.sum(1) / lengths
-    return [
-        (row[:length], mean)
-        for row, length, mean in zip(tokens.tolist(), lengths.tolist(), means.tolist(), strict=True)
-    ]
+    columns = (tokens.tolist(), lengths.tolist(), means.tolist())
+    return [(row[:length], mean) for row, length, mean in zip(*columns, strict=True)]
 
 
 def as_generations(
@@ -95,20 +73,20 @@ def as_generations(
 ) -> list[list[Generation]]:
     """The results of `search` for the examples `ids` in the format of `Generator.generate`: a list of texts per
     example. With prompts, `search` has searched for each of an example's K prompts."""
-    per_example = len(results) // len(ids)
-    texts = [
-        Generation(ids[row // per_example], backbone.decode_text(tokens), tuple(tokens), score)
-        for row, (tokens, score) in enumerate(results)
+    most = 1 if prompts is None else prompts.most
+    counts = [1] * len(ids) if prompts is None else prompts.counts.tolist()
+    per_prompt = len(results) // len(ids) // most
+    return [
+        [
+            Generation(id_, backbone.decode_text(tokens), tuple(tokens), score)
+            for tokens, score in results[row * most * per_prompt :][: count * per_prompt]
+        ]
+        for row, (id_, count) in enumerate(zip(ids, counts, strict=True))
     ]
-    grouped = [texts[first : first + per_example] for first in range(0, len(texts), per_example)]
-    if prompts is None:
-        return grouped
-    per_prompt = per_example // prompts.most
-    return [row[: count * per_prompt] for row, count in zip(grouped, prompts.counts.tolist(), strict=True)]
 
 
 class _StepperModel(PreTrainedModel, GenerationMixin):
-    """A stepper as the language model that `generate` requires; it also serves as the cache."""
+    """A stepper as the language model that `generate` requires."""
 
     config_class = PreTrainedConfig
 
@@ -129,7 +107,8 @@ class _StepperModel(PreTrainedModel, GenerationMixin):
 
     def forward(self, input_ids: Tensor, **kwargs: Any) -> CausalLMOutputWithPast:
         logits = self.stepper.next_logits(input_ids[:, self.start.shape[1] :])[:, : self.config.vocab_size]
-        cache: Any = _StepperCache(self.stepper)  # has the methods of a cache that `generate` calls
+        # the methods of a cache that `generate` calls: the stepper keeps the selected rows
+        cache: Any = SimpleNamespace(reorder_cache=self.stepper.reorder_cache, get_seq_length=lambda: 0)
         return CausalLMOutputWithPast(logits=logits.unsqueeze(1), **{_CACHE: cache})
 
     # a static method in transformers, but called on the object; here it needs the stepper
@@ -140,16 +119,6 @@ class _StepperModel(PreTrainedModel, GenerationMixin):
         if leave := getattr(self.stepper, "leave", None):
             leave(~improvable.squeeze(1))
         return improvable
-
-
-class _StepperCache:
-    """Replaces transformers' cache: passes the selected rows on to the stepper."""
-
-    def __init__(self, stepper: Stepper) -> None:
-        self.reorder_cache = stepper.reorder_cache
-
-    def get_seq_length(self) -> int:
-        return 0
 
 
 def _token_scores(tokens: Tensor, logits: Sequence[Tensor], beams: Tensor | None) -> Tensor:
@@ -163,20 +132,15 @@ def _token_scores(tokens: Tensor, logits: Sequence[Tensor], beams: Tensor | None
     return scores
 
 
-def _generation_config(options: Decoding, limits: Limits) -> GenerationConfig:
-    unused = {
-        "min_new_tokens",
-        "candidates",
-        "difference",
-        *(() if options.do_sample else SAMPLING),
-    }
+def _generation_config(options: Decoding, backbone: Backbone, max_tokens: int) -> GenerationConfig:
+    unused = {"min_new_tokens", "candidates", "difference", *(() if options.do_sample else SAMPLING)}
     return GenerationConfig(
         **options.model_dump(exclude=unused),
         min_new_tokens=options.min_new_tokens or None,
-        max_new_tokens=limits.max_tokens,
-        eos_token_id=limits.end_id,
-        pad_token_id=limits.pad_id,
-        suppress_tokens=list(limits.forbidden) or None,
+        max_new_tokens=max_tokens,
+        eos_token_id=backbone.end_id,
+        pad_token_id=backbone.pad_id,
+        suppress_tokens=list(backbone.forbidden_ids) or None,
         use_cache=True,
         output_logits=True,
         return_dict_in_generate=True,

@@ -1,22 +1,24 @@
 """Rows of a model: segments of inputs laid out in order, with positions and token types; the prefix behind which texts
-are written; the slots that overlap some characters of a text."""
+are written; the slots that overlap some characters of a text.
+
+Rows are laid out as in the paper (bertgen, section 3): `[CLS] image [SEP] caption`, then the text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from .attention import prefix_layout
-from .tensors import Segment, Slots, apply, taken
-
-if TYPE_CHECKING:
-    from .parts import Backbone
-
+from .configs import PROMPT, SequenceConfig
+from .errors import DataError
+from .parts import Backbone
+from .tensors import Batch, Layout, Segment, Slots, Tail, apply, taken
 
 Part = tuple[str, Segment]  # an input's name, "" for special slots
 
@@ -46,13 +48,146 @@ class Prefix:
         return apply(self, lambda tensor: tensor.repeat_interleave(times, 0))
 
 
+@dataclass(frozen=True)
+class EncodedInputs:
+    """The encoded prefixes of a batch.
+
+    states  (B, P, H) last states of all slots
+    inputs  input name -> (B, N, H) last states of its slots, padding included
+    """
+
+    states: Tensor
+    inputs: Mapping[str, Tensor]
+
+    @property
+    def first(self) -> Tensor:
+        """(B, H) the state of the first slot, [CLS]."""
+        return self.states[:, 0]
+
+
+class Sequencer(nn.Module):
+    """What `model` is to objectives, generators and probes: it lays out inputs and texts in rows, and encodes them.
+    `mmgen.model.Model` adds the losses.
+
+    generator  writes texts; a model whose steps only predict may have none (`has_generator`)
+    embedders  by the names of their inputs
+    """
+
+    backbone: Backbone
+    embedders: Any  # Mapping[str, Embedder]; torch declares the items as plain modules
+    generator: Any
+    objectives: Any
+    sequence: SequenceConfig
+
+    @property
+    def has_generator(self) -> bool:
+        return "generator" in self._modules
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.parameters()).device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of the weights; mixed precision keeps them in float32."""
+        return next(self.parameters()).dtype
+
+    def objective(self, name: str) -> Any:
+        """The objective of this name: "generator", or one of the recipe's objectives."""
+        return self.generator if name == "generator" else self.objectives[name]
+
+    def frozen_copy(self) -> Sequencer:
+        """The whole model as it is now, without its objectives: in eval mode, with the same weights, none of which
+        trains. Keep it in a list (`self._teacher = [model.frozen_copy()]`): as an attribute it would be a submodule,
+        saved and trained with the objective. Encode its batches under `torch.no_grad()`."""
+        copied = copy.deepcopy(self, {id(self.objectives): nn.ModuleDict()})  # objectives may hold copies themselves
+        return copied.requires_grad_(False).eval()
+
+    def prefix(self, batch: Batch) -> Prefix:
+        """The input X: `[CLS]`, the inputs in the batch's order, `[SEP]` between them -> P slots per row."""
+        prompts = batch.label(PROMPT)
+        room = (self.generator.max_tokens if self.has_generator else 0) + (0 if prompts is None else prompts.shape[-1])
+        return self._lay_out_prefix(self._prefix_segments(batch), batch, room)
+
+    def encode(self, batch: Batch) -> EncodedInputs:
+        """Encode the prefixes: states (B, P, H), and the states of each input. No text follows, so the inputs may use
+        all positions."""
+        parts = self._prefix_segments(batch)
+        states = self.backbone.encode(self._lay_out_prefix(parts, batch, room=0).slots).last
+        segments = states.split_with_sizes([segment.mask.shape[1] for _, segment in parts], 1)
+        return EncodedInputs(states, {name: part for (name, _), part in zip(parts, segments, strict=True) if name})
+
+    def _prefix_segments(self, batch: Batch) -> list[Part]:
+        """The segments of the prefix in order: the start token, the inputs with an end token between them, and an end
+        token, as `[sequence]` says. Their states have one dtype."""
+        start, end = (
+            ("", self._special_token(token, batch.size)) for token in (self.backbone.start_id, self.backbone.end_id)
+        )
+        parts: list[Part] = []
+        for name, collated in batch.inputs.items():
+            parts += [end, (name, self._embed_input(name, collated))]
+        parts = [start] * self.sequence.open + parts[1:] + [end] * self.sequence.close
+        dtype = start[1].states.dtype  # the dtype of word embeddings; a projection may have half precision
+        return [(name, replace(part, states=part.states.to(dtype))) for name, part in parts]
+
+    def _lay_out_prefix(self, parts: Sequence[Part], batch: Batch, room: int) -> Prefix:
+        """Lay out parts in rows, and add the terms of inputs to all slots. `room`: positions to reserve for the text.
+        Raises DataError for rows that need more positions than the encoder has."""
+        slots, free = lay_out(parts)
+        limit = self.backbone.max_positions - room
+        custom = any(part.positions is not None for _, part in parts)  # reading positions waits for the device
+        if (custom or slots.positions.shape[1] > limit) and int(free.max()) > limit:
+            advice = f", {room} of them reserved for the text; lower max_tokens, or use" if room else "; use"
+            raise DataError(
+                f"an example needs {int(free.max())} positions, but the encoder has {self.backbone.max_positions}"
+                f"{advice} shorter inputs"
+            )
+        states, behind = slots.states, None
+        for name, embedder in self.embedders.items():
+            collated = batch.inputs.get(name)
+            added, term = embedder.add(slots, collated, name), embedder.tail_term(slots, collated)
+            states = states if added is None else states + added.to(states.dtype)
+            if term is not None:
+                behind = term.to(states.dtype) if behind is None else behind + term.to(states.dtype)
+        return Prefix(slots if states is slots.states else replace(slots, states=states), free, behind)
+
+    def _embed_input(self, name: str, collated: Mapping[str, Tensor]) -> Segment:
+        segment: Segment = self.embedders[name](
+            **{key: tensor.to(self.dtype) if tensor.is_floating_point() else tensor for key, tensor in collated.items()}
+        )
+        return segment
+
+    def behind(self, prefix: Prefix, tail: Tail) -> Slots:
+        """The slots of a tail (B, S), with positions that continue those of the prefix."""
+        return self.written(prefix, tail.ids, tail.offsets, tail.layout)
+
+    def rows(self, batch: Batch, tail: Tail) -> tuple[Slots, Tensor]:
+        """Rows for training, prefix and tail, and the labels of their slots (B, L), -100 where nothing is predicted.
+        Real slots come first, so that a row has padding only at its end, not after every input."""
+        prefix = self.prefix(batch)
+        unpacked = prefix.slots.followed_by(self.behind(prefix, tail))
+        labels = torch.cat([torch.full_like(prefix.slots.positions, -100), tail.labels], 1)
+        return packed(unpacked, labels)
+
+    def written(self, prefix: Prefix, ids: Tensor, offsets: Tensor, layout: Layout) -> Slots:
+        """Slots of tokens (B, S) behind a prefix; `offsets` count from the first free position."""
+        states = self.backbone.embed(ids)
+        if prefix.term is not None:
+            states = states + prefix.term.unsqueeze(1)
+        return Slots(states, prefix.free + offsets, torch.full_like(ids, self.sequence.target_token_type), layout)
+
+    def _special_token(self, token: int, rows: int) -> Segment:
+        ids = torch.full((rows, 1), token, device=self.device)
+        return Segment(self.backbone.embed(ids), torch.ones_like(ids, dtype=torch.bool))
+
+
 def lay_out(parts: Sequence[Part]) -> tuple[Slots, Tensor]:
     """Concatenate segments to rows (B, P); also returns the first free position (B, 1). Special slots have the token
     type of the preceding slot, 0 at the beginning."""
     segments = [segment for _, segment in parts]
     mask = torch.cat([segment.mask for segment in segments], 1)  # (B, P)
     positions, free = _lay_out_positions(segments, mask)
-    types = torch.zeros_like(positions) if all(segment.types is None for segment in segments) else _lay_out_types(parts)
+    types = _lay_out_types(parts, mask)
     names = tuple(name for name, _ in parts if name)
     source, index = (column.expand(len(mask), -1) for column in _sources_and_indices(parts, names))
     states = torch.cat([segment.states for segment in segments], 1)  # (B, P, E)
@@ -75,31 +210,6 @@ def slots_between(spans: Sequence[Sequence[int]], first: int, end: int) -> tuple
     return tuple(slot for slot, (start, stop) in enumerate(spans) if start < end and stop > first)
 
 
-def unmet(segment: Segment, backbone: Backbone) -> str:
-    """The token type or extra position of a segment that the backbone does not have; empty if it has all. Segments with
-    default types and positions are not checked, since reading values waits for the device."""
-    if segment.types is not None and backbone.types:
-        lowest, highest = _range_of_real(segment.types, segment.mask)
-        if lowest < 0 or highest >= backbone.types:
-            kind = lowest if lowest < 0 else highest
-            return f"uses token type {kind}, but the backbone {types_of(backbone)}"
-    if segment.positions is not None:
-        lowest, _ = _range_of_real(segment.positions, segment.mask)
-        if -lowest > backbone.extra_positions:
-            return f"uses extra position {lowest}, but the backbone has {backbone.extra_positions or 'none'}"
-    return ""
-
-
-def types_of(backbone: Backbone) -> str:
-    return f"has token types 0 to {backbone.types - 1}" if backbone.types else "has no token types"
-
-
-def _range_of_real(column: Tensor, mask: Tensor) -> list[int]:
-    """The lowest and the highest number (B, N) of real slots."""
-    ends: list[int] = torch.stack(torch.aminmax(column.masked_fill(~mask, 0))).tolist() if mask.numel() else [0, 0]
-    return ends
-
-
 def _lay_out_positions(segments: Sequence[Segment], mask: Tensor) -> tuple[Tensor, Tensor]:
     """The positions (B, P), and the first free position (B, 1)."""
     if all(segment.positions is None for segment in segments):
@@ -118,19 +228,16 @@ def _count_positions(mask: Tensor) -> Tensor:
     return (mask.cumsum(1) - 1).clamp(min=0)
 
 
-def _lay_out_types(parts: Sequence[Part]) -> Tensor:
-    """The token types (B, P)."""
-    last = torch.zeros_like(parts[0][1].mask[:, :1], dtype=torch.long)  # (B, 1)
+def _lay_out_types(parts: Sequence[Part], mask: Tensor) -> Tensor:
+    """The token types (B, P); a special slot has that of the last real slot of an input before it."""
     columns = []
     for name, segment in parts:
-        types = last.expand(segment.mask.shape)
-        if name:
-            types = torch.zeros_like(types) if segment.types is None else segment.types.masked_fill(~segment.mask, 0)
-            known, real = torch.cat([last, types], 1), F.pad(segment.mask, (1, 0), value=True)
-            places = torch.arange(known.shape[1], device=known.device)
-            last = known.gather(1, (places * real).amax(1, keepdim=True))  # of the last real slot
-        columns.append(types)
-    return torch.cat(columns, 1)
+        types = torch.full_like(segment.mask, 0 if name else -1, dtype=torch.long)
+        columns.append(types if segment.types is None else segment.types.masked_fill(~segment.mask, 0))
+    types = torch.cat(columns, 1)
+    places = torch.arange(mask.shape[1], device=mask.device)
+    last = (places * (mask & (types >= 0))).cummax(1).values
+    return torch.where(types < 0, types.gather(1, last), types).clamp(min=0)
 
 
 def _sources_and_indices(parts: Sequence[Part], names: Sequence[str]) -> tuple[Tensor, Tensor]:

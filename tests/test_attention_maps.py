@@ -7,16 +7,21 @@ from mmgen_encoders import Bert
 from mmgen_generators import Masked
 from mmgen_inputs import Text
 
-from mmgen.attention_maps import all_layers, last_layer, one_layer, token_attention, word_attention, words_of
+from mmgen.attention_maps import all_layers, last_layer, one_layer, token_attention, words_of
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
-from mmgen.examples import Example, ResolvedExample
+from mmgen.examples import Example
 from mmgen.model import compose
 
 
-def attention_of(model, batch, texts, layer: int = -1, head: int | None = None):
-    """The attention of one layer, or of one of its heads."""
-    return token_attention(model, batch, texts, {"chosen": one_layer(layer, head)})["chosen"]
+def attention_of(model, batch, texts, layer: int = -1) -> list[dict[str, torch.Tensor]]:
+    """The attention of one layer's tokens to the slots of each input, and to special and written ones."""
+    return [by_input(attention) for attention in token_attention(model, batch, texts, {"": one_layer(layer)})]
+
+
+def by_input(attention, way=""):
+    slots = {**attention.inputs, "special": attention.special, "written": attention.written}
+    return {name: attention.weights[way][:, places] for name, places in slots.items()}
 
 
 def test_attention_is_that_of_the_predicting_slots_and_sums_to_one():
@@ -26,16 +31,16 @@ def test_attention_is_that_of_the_predicting_slots_and_sums_to_one():
     texts = [model.generator.reader.targets(example)[0] for example in examples]
     batch = Collator(model, model.inputs, objectives=())(examples)
     for row, (example, attention) in enumerate(zip(examples, attention_of(model, batch, texts), strict=True)):
-        assert attention.inputs["caption"].shape == (
+        assert attention["caption"].shape == (
             len(texts[row]),
             len(model.embedders["caption"].reader.read(example)),
         )
-        total = attention.inputs["caption"].sum(1) + attention.special + attention.written
+        total = sum(weights.sum(1) for weights in attention.values())
         assert torch.allclose(total, torch.ones_like(total), atol=1e-5)
         alone = attention_of(model, Collator(model, model.inputs, objectives=())([example]), [texts[row]])[0]
-        assert torch.allclose(attention.inputs["caption"], alone.inputs["caption"], atol=1e-5)
+        assert torch.allclose(attention["caption"], alone["caption"], atol=1e-5)
         first = naive(model, example.inputs["caption"])[0]
-        assert torch.allclose(attention.inputs["caption"][0], first, atol=1e-5)
+        assert torch.allclose(attention["caption"][0], first, atol=1e-5)
 
 
 def naive(model, *texts: str) -> list[torch.Tensor]:
@@ -76,42 +81,19 @@ def test_attention_is_split_by_input():
     examples = [Example(str(n), {"caption": caption, "hint": hint}) for n, (caption, hint) in enumerate(texts)]
     batch = Collator(model, model.inputs, objectives=())(examples)
     for row, attention in zip(texts, attention_of(model, batch, [[5, model.backbone.end_id]] * 3), strict=True):
-        for weights, alone in zip(attention.inputs.values(), naive(model, *row), strict=True):
+        for weights, alone in zip(attention.values(), naive(model, *row), strict=False):
             assert torch.allclose(weights[0], alone, atol=1e-5)
-
-
-def test_each_input_shows_what_its_reader_reads_of_a_query():
-    """Two inputs read one field, and the query has a value for each."""
-    fields = ("caption",)
-    model = compose(
-        Bert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=90),
-        {"caption": Text(), "hint": Text(fields=fields)},
-        Masked(),
-        texts=[" ".join(toys.WORDS)] * 3,
-    ).eval()
-    query = ResolvedExample("q", {"caption": "red ball"}, overrides={"hint": {"caption": "big dog house"}})
-    (attention,) = word_attention(model, [query], model.inputs, [[5]], {"": last_layer})
-    assert [units.names for units in attention.units.values()] == [("red", " ball"), ("big", " dog", " house")]
 
 
 def test_all_layers_is_the_mean_of_each_layer():
     model = toys.model()
     example = resolve(toys.examples(1)[0])
     batch, text = Collator(model, model.inputs, objectives=())([example]), [[5, 6, model.backbone.end_id]]
-    per_layer = [attention_of(model, batch, text, layer=layer)[0].inputs["caption"] for layer in range(2)]
-    attentions = token_attention(model, batch, text, {"last": last_layer, "all": all_layers})
-    assert torch.allclose(attentions["all"][0].inputs["caption"], (per_layer[0] + per_layer[1]) / 2, atol=1e-6)
-    assert torch.equal(attentions["last"][0].inputs["caption"], per_layer[1]) and not torch.allclose(
-        per_layer[0], per_layer[1], atol=1e-3
-    )
-
-
-def test_one_head_is_part_of_the_mean():
-    model = toys.model()
-    example = resolve(toys.examples(1)[0])
-    batch, text = Collator(model, model.inputs, objectives=())([example]), [[5, 6, model.backbone.end_id]]
-    heads = [attention_of(model, batch, text, head=head)[0].inputs["caption"] for head in range(4)]
-    assert torch.allclose(torch.stack(heads).mean(0), attention_of(model, batch, text)[0].inputs["caption"], atol=1e-6)
+    per_layer = [attention_of(model, batch, text, layer=layer)[0]["caption"] for layer in range(2)]
+    (attention,) = token_attention(model, batch, text, {"last": last_layer, "all": all_layers})
+    assert torch.allclose(by_input(attention, "all")["caption"], (per_layer[0] + per_layer[1]) / 2, atol=1e-6)
+    assert torch.equal(by_input(attention, "last")["caption"], per_layer[1])
+    assert not torch.allclose(per_layer[0], per_layer[1], atol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -126,4 +108,4 @@ def test_one_head_is_part_of_the_mean():
     ],
 )
 def test_pieces_are_joined_to_words(says, words):
-    assert words_of(range(len(says)), lambda count: says[count - 1]) == words
+    assert words_of(says) == words

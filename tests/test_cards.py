@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from mmgen.cards import Bar, Card, Piece, as_json, corners, letter
+from mmgen.cards import Bar, Card, Piece, as_json, corners
 
 
 def test_lists_become_tuples():
@@ -26,10 +26,6 @@ def test_lists_become_tuples():
 def test_what_a_page_cannot_show_is_an_error_where_it_is_made(make):
     with pytest.raises(ValidationError):
         make()
-
-
-def test_choices_have_letters_and_then_numbers():
-    assert [letter(place) for place in (0, 3, 25, 26)] == ["A", "D", "Z", "27"]
 
 
 def test_boxes_and_values_as_text():

@@ -5,11 +5,9 @@ import json
 import tomllib
 
 import pytest
-from kit.diffusion import Denoising
-from kit.toys import PLACE, RECIPE, mmgen_here, toml
+from kit.toys import RECIPE, mmgen_here, toml
 from pydantic import ValidationError
 
-import mmgen
 from mmgen import Decoding, DecodingConfig
 from mmgen.errors import DataError
 
@@ -57,14 +55,14 @@ def test_a_class_of_its_own_writes_one_text_or_as_many_as_it_has_a_key_for():
     ("options", "alternative"),
     [
         ({"num_beams": 2}, "do_sample = true"),
-        ({"num_beams": 2, "do_sample": True}, "num_beams = 1, so that each text is sampled"),
+        ({"num_beams": 2, "do_sample": True}, "num_beams = 1"),
     ],
 )
 def test_beams_give_at_most_one_text_each(options, alternative):
     with pytest.raises(ValidationError) as error:
         Decoding(num_return_sequences=3, **options)
-    reason = "num_return_sequences: 3 texts need num_beams of at least that number, not 2, or "
-    assert error.value.errors()[0]["msg"] == f"Value error, {reason}{alternative}"
+    reason = f"num_return_sequences: 3 texts need {alternative}, or num_beams of at least that number"
+    assert error.value.errors()[0]["msg"] == f"Value error, {reason}"
     assert Decoding(do_sample=True, num_return_sequences=3).texts == 3
 
 
@@ -94,44 +92,6 @@ def test_keys_are_checked_by_the_generators_class(diffusion):
     assert "[decoding] with this generator: Options of the denoising of texts." in shown and "steps = 6" in shown
     keys = json.loads(mmgen_here(diffusion, "schema").stdout)["$defs"]["DecodingConfig"]["properties"]
     assert {"num_beams", "steps"} <= {*keys} and len(keys["steps"]["anyOf"]) == 2  # also the generator any_order's
-
-
-@pytest.mark.slow
-def test_a_step_that_trains_nothing_writes_in_another_number_of_steps(diffusion, no_page):
-    again = ("--set", 'steps.again={start="first", train=[], decoding={steps=2}}')
-    assert mmgen_here(diffusion, "run", "toy.toml").returncode == 0
-    trained = (diffusion / PLACE / "steps/first/weights.safetensors").read_bytes()
-    assert json.loads((diffusion / PLACE / "recipe.json").read_text())["decoding"]["steps"] == 6
-    (first, *_), _ = map(json.loads, (diffusion / PLACE / "steps/first/generations.jsonl").read_text().splitlines())
-    assert first["score_kind"] == "confidence" and 0 <= first["score"] <= 1
-    table = (diffusion / PLACE / "table.md").read_text()
-    assert "first: the score of a text is a confidence" in table
-
-    written = mmgen_here(diffusion, "run", "toy.toml", *again)
-    assert written.returncode == 0, written.stderr
-    assert "| again " in written.stdout
-    assert "again: the weights of first with another decoding (steps: 6 -> 2)" in written.stdout
-    steps = json.loads((diffusion / PLACE / "recipe.json").read_text())["steps"]
-    assert steps["again"]["decoding"]["steps"] == 2 and steps["again"]["decoding"]["order"] == "left"
-    assert {path.name for path in (diffusion / PLACE / "steps/again").iterdir()} == {"generations.jsonl", "scores.json"}
-    assert (diffusion / PLACE / "steps/first/weights.safetensors").read_bytes() == trained
-    wrong = mmgen_here(diffusion, "check", "toy.toml", *again, "--set", "steps.again.decoding.num_beams=3")
-    assert wrong.stderr == (
-        "error: --set steps.again.decoding.num_beams=3: steps.again.decoding.num_beams: no such key; "
-        f"the keys are: {KEYS}\n"
-    )
-
-    several = mmgen_here(diffusion, "generate", PLACE, "--caption", "a dog", "--n", "3")
-    assert several.stdout.count("(confidence)") == 3, several.stderr
-    set_steps = mmgen_here(diffusion, "generate", PLACE, "--caption", "a dog", "--set", "decoding.steps=1")
-    assert set_steps.returncode == 0, set_steps.stderr
-
-    run = mmgen.load(diffusion / PLACE)
-    assert run.decoding(3) == Denoising(order="left", num_return_sequences=3, temperature=1.0)
-    assert run.ask({"caption": "a dog"}, 3, {"steps": 2}).texts[0].score_kind == "confidence"
-    assert run.decoding(2, {"steps": 2}) == Denoising(order="left", num_return_sequences=2, steps=2)
-    with pytest.raises(DataError, match=r"steps: must be at least 1, not 0"):
-        run.ask({"caption": "a dog"}, options={"steps": 0})
 
 
 def test_a_generator_of_one_text_says_so(site, tmp_path):

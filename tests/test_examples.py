@@ -4,17 +4,11 @@ in one prefix for both generators. The recurrent systems resume to the bit, and 
 import json
 import shutil
 import subprocess
-import tomllib
 from pathlib import Path
 
 import pytest
-import torch
 from kit.thirdparty import Environment, settings
-from kit.toys import RECIPE
 from PIL import Image
-
-from mmgen.recipe.tables import Step, Training
-from mmgen.training.optimizer import make_optimizer
 
 pytestmark = pytest.mark.slow  # every test starts commands or processes
 
@@ -131,77 +125,10 @@ def test_their_own_tests_pass(environment, folder):
     assert int(done.stdout.split(" passed")[0].split()[-1]) >= 200
 
 
-def test_they_stand_beside_everybody_else(environment, folder):
-    done = environment.mmgen("plugins", "--strict-plugins", cwd=folder)
-    assert done.returncode == 0, done.stderr
-    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
-    assert (
-        "audio WAV files as log-mel frames, some of them a slot, through one linear layer. (mmgen-audio 0.1.0)" in lines
-    )
-
-
 def test_their_recipes_hold(environment, folder):
     recipes = [path for name in PACKAGES for path in (folder / name).glob("*.toml") if path.name != "pyproject.toml"]
     done = environment.mmgen("check", *map(str, recipes), cwd=folder)
     assert done.stdout == "10 configurations in 6 recipes: no errors\n", done.stderr
-
-
-@pytest.mark.parametrize("set_up", ["masked", "causal", "rival"])
-def test_regions_a_sound_and_a_caption_in_one_prefix_behind_either_generator(ran, folder, set_up):
-    written = steps(folder, set_up)
-    assert written.keys() - {"sound"} == {"caption", "all"}
-    assert all(len(texts) == 3 for texts in written.values())
-
-
-@pytest.mark.parametrize("name", RECIPES)
-def test_each_recipe_puts_three_modalities_into_one_prefix(name):
-    """Picture, sound and caption: read by two of mmgen's parts and one of the package."""
-    recipe = tomllib.loads((AUDIO / name).read_text())
-    inputs = recipe["steps"]["all"]["inputs"]
-    assert [recipe["inputs"][name]["type"] for name in inputs] == ["regions", "audio", "text"]
-
-
-def test_rivals_share_a_recipe(ran, folder):
-    """Except for the generator."""
-    causal, masked = (
-        json.loads((folder / f"mmgen_audio/runs/{run}/rivals/{profile}/seed-0/recipe.json").read_text())
-        for run, profile in (("causal", "causal"), ("rival", "masked"))
-    )
-    assert {key for key in causal if causal[key] != masked[key]} == {"generator", "profile"}
-
-
-def test_what_has_no_sound_is_reported_in_one_line(ran):
-    (error,) = [line for line in ran.stderr.splitlines() if line.startswith("error: ")]
-    assert error.startswith("error: nowhere/") and error.endswith(".wav: no such file")
-    assert "Traceback" not in ran.stderr
-
-
-def test_a_sound_is_asked_about_from_the_command_line(ran, environment, folder):
-    """By name, alone and with the step's other inputs."""
-    place = folder / AUDIO.name
-    (run,) = place.glob("runs/masked/*/*/seed-0")
-    inputs = [
-        ("sound=test-00001",),
-        ("sound=test-00001", "image=test-00000", "caption=a dog on a hill"),
-        ("sound=no-such-sound",),
-    ]
-    commands = [["generate", str(run), *(word for pair in pairs for word in ("--input", pair))] for pairs in inputs]
-    done = environment.several([(str(place), arguments) for arguments in commands])
-    assert done.stdout.splitlines()[::2][:2] == ["sound", "sound and image and caption"], done.stderr
-    lines = done.stderr.splitlines()
-    assert [line.partition(";")[0] for line in lines if line.startswith("written by ")] == [
-        "written by step 'sound', which reads sound",
-        "written by step 'all', which reads image and sound and caption",
-    ]
-    assert lines[-1] == "error: sounds/no-such-sound.wav: no such file"
-
-
-def test_sounds_are_only_made_where_things_are_known(environment, folder):
-    (folder / "recipe.toml").write_text(RECIPE)
-    done = environment.run("-m", "mmgen_audio", "recipe.toml", cwd=folder)
-    assert (
-        done.stderr == 'error: recipe.toml: no input of type "audio" with a folder to fill\n' and done.returncode == 1
-    )
 
 
 def test_the_systems_of_the_table_write_for_a_photo_and_so_do_their_exports(rivals, environment):
@@ -233,21 +160,3 @@ def test_a_stopped_recurrent_step_ends_with_the_same_bits(rivals, environment):
             for output in ("stopped", "runs")
         )
         assert resumed == whole, name
-
-
-def test_the_papers_optimiser_is_rmsprop():
-    recipe = tomllib.loads((RIVALS / "rivals.toml").read_text())["profiles"]["paper"]
-    assert recipe["steps"]["mc_sbn"]["training"] == {"batch_size": 200, "learning_rate": 8e-4}
-    step, parameters = Step(inputs=("image",), train=("backbone",), training=Training(**recipe["training"])), []
-    for make in (
-        lambda p: make_optimizer({"backbone.w": p}, step),
-        lambda p: torch.optim.RMSprop([p], 4e-4, alpha=0.8),
-    ):
-        torch.manual_seed(0)
-        parameter = torch.nn.Parameter(torch.randn(6, 5))
-        optimizer = make(parameter)
-        for _ in range(20):
-            parameter.grad = torch.randn(6, 5)
-            optimizer.step()
-        parameters.append(parameter.detach())
-    assert torch.allclose(*parameters, atol=1e-6)

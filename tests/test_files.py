@@ -1,7 +1,6 @@
 """Files: locks with one holder, complete files and folders or none, image keys, JSON that cannot be read."""
 
 import os
-import platform
 import signal
 import subprocess
 import sys
@@ -48,27 +47,6 @@ def refuse(holder: str) -> None:
     raise RunError(holder)
 
 
-def test_a_lock_says_who_holds_it(tmp_path):
-    with locked(tmp_path / "lock", refuse), pytest.raises(RunError) as error, locked(tmp_path / "lock", refuse):
-        pass
-    assert str(error.value) == f"process {os.getpid()} on {platform.node()}"
-    with locked(tmp_path / "lock", refuse):
-        pass
-
-
-def test_waiting_for_a_lock(tmp_path):
-    holder, calls = locked(tmp_path / "lock", refuse), []
-    holder.__enter__()
-
-    def wait(who: str) -> None:
-        calls.append(who)
-        if len(calls) == 2:
-            holder.__exit__(None, None, None)
-
-    with locked(tmp_path / "lock", wait):
-        assert len(calls) == 2
-
-
 def test_a_killed_holder_lets_go_though_its_child_lives(tmp_path):
     lock, child = tmp_path / "lock", tmp_path / "child"
     killed = subprocess.run([sys.executable, "-c", LEAVES_A_CHILD, lock, child], stderr=subprocess.DEVNULL)
@@ -101,15 +79,6 @@ def test_what_cannot_be_written_changes_nothing(tmp_path, fails):
             )
     assert {file.name for file in tmp_path.iterdir()} == {"a.json", "b"}
     assert (tmp_path / "a.json").read_text() == (tmp_path / "b/x").read_text() == "before"
-
-
-def test_what_a_killed_writer_left_beside_a_folder_is_removed(tmp_path):
-    path = tmp_path / "folder"
-    write_folder(path, lambda partial: (partial / "a").write_text("before"))
-    for left in (".folder.partial", ".folder.spent.partial"):
-        (tmp_path / left).mkdir()
-    write_folder(path, lambda partial: (partial / "a").write_text("after"))
-    assert [file.name for file in tmp_path.iterdir()] == ["folder"] and (path / "a").read_text() == "after"
 
 
 def test_a_device_or_a_folder_is_not_replaced_by_a_file(tmp_path):
@@ -172,8 +141,7 @@ def test_a_download_that_is_not_the_file_is_named(tmp_path, content):
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"[" * 100_000, "nested too deeply"),
-        (b"9" * 5000, "a number has too many digits"),
+        (b"[" * 100_000, "nested too deeply, or a number has too many digits"),
         (b'{"a": }', "not valid JSON: Expecting value (column 7)"),
         (b'\n{"a": }', "not valid JSON: Expecting value (line 2, column 7)"),
         (b'"\xff"', "not UTF-8"),
@@ -184,8 +152,3 @@ def test_json_that_cannot_be_read(tmp_path, content, problem):
     with pytest.raises(RunError) as error:
         read_json(tmp_path / "a.json")
     assert str(error.value) == f"{tmp_path}/a.json: damaged: {problem}"
-
-
-def test_half_a_character_is_written_as_json_spells_it(tmp_path):
-    write_json(tmp_path / "a.json", {"text": "\ud800"})
-    assert read_json(tmp_path / "a.json") == {"text": "\ud800"}

@@ -5,16 +5,13 @@ from mmgen.registry import KINDS
 
 
 def test_a_kind_is_a_hook_and_the_class_it_returns():
-    """hookspecs.py lists all kinds; a recipe's tables follow from the recipe's class, and each class is exported by
-    `mmgen`."""
-    from mmgen import hookspecs
-    from mmgen.recipe.tables import NAMED_PARTS, PARTS
+    """A recipe's tables follow from the recipe's class, and each class is exported by `mmgen`."""
+    from mmgen.configs import nested_kinds
+    from mmgen.recipe.tables import Recipe
 
-    assert [hook for hook, _ in KINDS.values()] == [name for name in vars(hookspecs) if name.startswith("register_")]
     for kind, (hook, config) in KINDS.items():
         assert hook == f"register_{kind}s" and getattr(mmgen, config.__name__) is config
         assert config.__name__ in mmgen.__all__
-    assert {*PARTS.values(), *NAMED_PARTS.values()} <= {
-        kind for kind, (_, config) in KINDS.items() if config.in_recipes
-    }
-    assert PARTS["data"] == "dataset" and NAMED_PARTS["inputs"] == "embedder"
+    tables = nested_kinds(Recipe)
+    assert {*tables.values()} <= {kind for kind, (_, config) in KINDS.items() if config.in_recipes}
+    assert tables["data"] == "dataset" and tables["inputs"] == "embedder"

@@ -64,7 +64,7 @@ for name in {TORCH_FREE}:
 def test_plugins_are_discovered_without_torch_and_other_heavy_libraries():
     code = (
         "import sys; from mmgen.registry import installed; r = installed(); print(len(r.parts) > 20, r.broken, [m "
-        "for m in ('torch', 'numpy', 'h5py', 'PIL', 'rich', 'transformers', 'timm') if m in sys.modules])"
+        "for m in ('torch', 'numpy', 'h5py', 'PIL', 'tqdm', 'transformers', 'timm') if m in sys.modules])"
     )
     assert run_python(code) == "True () []\n"
 
@@ -90,31 +90,11 @@ def test_every_field_and_every_part_is_documented():
             assert name == "type" or info.description, f"{part.config.__name__}.{name} has no description"
 
 
-def test_nothing_but_mmgen_becomes_importable():
-    """The wheel's top-level packages: mmgen and the plugins; never plugins, recipes or tests."""
-    from importlib.metadata import distribution
-
-    tops = set((distribution("mmgen-framework").read_text("top_level.txt") or "").split())
-    assert tops and all(name == "mmgen" or name.startswith("mmgen_") for name in tops), tops
-
-
 def test_every_package_is_typed():
     packages = [ROOT / "mmgen", *(ROOT / "plugins").glob("mmgen_*/__init__.py")]
     assert [
         str(path) for path in packages if not (path.parent if path.is_file() else path).joinpath("py.typed").is_file()
     ] == []
-
-
-def test_building_needs_setuptools_alone():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    assert project["build-system"]["requires"] == ["setuptools>=77"]
-
-
-def test_the_version_stands_once():
-    """The version is in mmgen/__init__.py; packaging reads it there."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    assert "version" in project["project"]["dynamic"]
-    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "mmgen.__version__"}
 
 
 def test_a_module_says_what_it_holds_and_is_found_without_tricks():

@@ -2,10 +2,8 @@
 
 from typing import Literal
 
-import pytest
 import torch
 from kit import toys
-from kit.training import largest_difference, step, train_step
 from mmgen_generators import Masked
 from torch import nn
 
@@ -13,11 +11,10 @@ import mmgen
 import mmgen.testing
 from mmgen.model import Objectives, compose
 from mmgen.objectives import Objective, TargetReader
-from mmgen.storage.weights import read_tensors, state
+from mmgen.storage.weights import state
 from mmgen.tensors import Loss, Targets
-from mmgen.testing import Tiny, Toy, Words
+from mmgen.testing import Tiny, Words
 from mmgen.testing.toy import TEXTS
-from mmgen.training.train import Trainer
 
 
 class Hints(mmgen.ObjectiveConfig):
@@ -61,11 +58,6 @@ def student():
     return compose(*parts, texts=TEXTS, objectives=Objectives({"hints": Hints()}))
 
 
-DISTIL = step(checkpoint_every=1, batch_size=8, micro_batch_size=4).model_copy(
-    update={"objectives": ("generator", "hints")}
-)
-
-
 def test_a_frozen_copy_is_the_model_and_does_not_train():
     model = student()
     first, second = model.frozen_copy(), model.frozen_copy().frozen_copy()
@@ -77,30 +69,6 @@ def test_a_frozen_copy_is_the_model_and_does_not_train():
         assert ours.keys() == theirs.keys() and all(theirs[name].equal(tensor) for name, tensor in ours.items())
         assert not {t.data_ptr() for t in ours.values()} & {t.data_ptr() for t in theirs.values()}
     assert all(parameter.requires_grad for parameter in model.parameters())
-
-
-@pytest.mark.slow
-def test_a_killed_distillation_resumes_with_the_same_teacher(tmp_path, monkeypatch):
-    """The teacher is in no file."""
-    examples = Toy().build().split("train")
-    full, stopped, again = (student() for _ in range(3))
-    start = {name: tensor.clone() for name, tensor in state(full).items()}
-    expected = train_step(tmp_path / "full", full, DISTIL, examples)
-    teacher = state(full.objective("hints")._teacher[0])
-    assert all(tensor.equal(start[name]) for name, tensor in teacher.items())
-    assert {*read_tensors(tmp_path / "full/weights.safetensors")[0]} == {*state(full)}
-    update = Trainer.update
-
-    def stops(learner, number, *arguments, **more):
-        if number == 3:
-            raise KeyError("as good as a kill")
-        return update(learner, number, *arguments, **more)
-
-    with monkeypatch.context() as patch, pytest.raises(KeyError):
-        patch.setattr(Trainer, "update", stops)
-        train_step(tmp_path / "stopped", stopped, DISTIL, examples)
-    assert train_step(tmp_path / "stopped", again, DISTIL, examples) == expected
-    assert largest_difference(again, full) == 0
 
 
 def test_attention_on_a_gpu_runs_without_cudnn_and_convolutions_without_tf32():

@@ -3,19 +3,16 @@ the same results."""
 
 import gc
 import weakref
-from types import SimpleNamespace
 
 import pytest
 import torch
 from click.testing import CliRunner
 from kit import toys
 from kit.writing import out_of_memory_error
-from mmgen_probes import similarity
 
 from mmgen.cli import main
-from mmgen.data.seeds import resolve
 from mmgen.errors import RunError
-from mmgen.oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry, out_of_memory
+from mmgen.oom import ADVICE_FEWER_TEXTS, OomRetry, out_of_memory
 
 pytestmark = pytest.mark.slow
 DeviceError = getattr(torch, "AcceleratorError", RuntimeError)  # newer versions of torch have the class
@@ -62,13 +59,6 @@ def test_a_single_item_that_does_not_fit_is_named():
     assert lines == ["counting: out of memory; from here on 1 number at a time"]
 
 
-def test_other_errors_go_through_and_nothing_is_reported():
-    sparing, lines = halving()
-    with pytest.raises(ZeroDivisionError):
-        list(sparing.over([1, 2], lambda piece: 1 / 0))
-    assert not lines
-
-
 def test_what_an_attempt_held_is_let_go_of_before_the_next():
     sparing, _ = halving()
     held, alive = [], []
@@ -104,37 +94,6 @@ def test_a_query_that_does_not_fit_into_memory_is_one_line(tmp_path, monkeypatch
         done.output.splitlines()[-1]
         == f"error: writing: out of memory with a single example ('caption'); {ADVICE_FEWER_TEXTS}"
     )
-
-
-def cramp_encoder(model, most):
-    """A model with memory for this many rows at a time."""
-    encode, tried = model.backbone.encode, []
-
-    def cramped(slots, *arguments, **more):
-        tried.append(len(slots.states))
-        if tried[-1] > most:
-            raise out_of_memory_error()
-        return encode(slots, *arguments, **more)
-
-    model.backbone.encode = cramped
-    return tried
-
-
-def test_a_probe_finds_the_same_in_halves():
-    """Mismatched pictures and captions are compared within the complete batch, however it was split."""
-    model, examples = toys.model(), [resolve(example) for example in toys.examples(9)]
-    config = SimpleNamespace(batch_size=6)
-    curve = similarity.SimilarityProbe(config).curve
-    expected = curve(model, ("caption", "caption"), examples, lambda steps: None)
-    cramp_encoder(model, most=4)
-    cut = curve(model, ("caption", "caption"), examples, lambda steps: None)
-    assert cut.similarity == pytest.approx(expected.similarity, abs=1e-5) and cut.unpaired == pytest.approx(
-        expected.unpaired, abs=1e-5
-    )
-    cramp_encoder(model, most=0)
-    with pytest.raises(RunError) as raised:
-        curve(model, ("caption", "caption"), examples, lambda steps: None)
-    assert str(raised.value) == f"similarity: out of memory with a single example ('e0'); {ADVICE_SMALLER}"
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,7 @@ import re
 
 import pytest
 
-from mmgen.plotting import COLOURS, DARK_INK, INK, colour, colours, embedded, figure, inline, save, size, svg
-
-
-def drawn(ink: str = INK) -> str:
-    with figure(3, 2, salt="test", ink=ink) as plot:
-        axes = plot.add_subplot()
-        axes.plot([1, 2], [3, 4], color=colour(0))
-        axes.set_xlabel("updates")
-        return svg(plot)
+from mmgen.plotting import COLOURS, DARK_INK, colour, colours, embedded, figure, save, size, svg
 
 
 def test_files_are_the_same_to_the_byte_and_text_stays_text(tmp_path):
@@ -31,15 +23,13 @@ def test_a_colour_belongs_to_a_step_and_they_repeat():
     assert colour(len(COLOURS)) == COLOURS[0]
 
 
-def test_a_page_knows_the_size_and_gives_colours():
-    assert size(drawn()) == (288, 192) and size("<svg>") == (0, 0)
-    page = inline(drawn(), ["first"], "curves of first")
-    assert page.startswith("<svg viewBox=") and 'aria-label="curves of first"' in page
-    assert "var(--curve-0)" in page and "currentColor" in page and INK not in page and "<metadata>" not in page
-
-
 def test_an_image_follows_light_and_dark_mode():
-    url = embedded(drawn("#333333"))
+    with figure(3, 2, salt="test") as plot:
+        axes = plot.add_subplot()
+        axes.plot([1, 2], [3, 4], color=colour(0))
+        drawing = svg(plot)
+    assert size(drawing) == (288, 192) and size("<svg>") == (0, 0)
+    url = embedded(drawing)
     text = base64.b64decode(url.removeprefix("data:image/svg+xml;base64,")).decode()
     assert "prefers-color-scheme: dark" in text and f"--ink: {DARK_INK};" in text
     assert f"var(--c0, {COLOURS[0]})" in text and re.search(r'id="patch_1">\s*<path [^>]*style="fill: none', text)

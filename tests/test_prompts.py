@@ -12,10 +12,9 @@ from mmgen_inputs import Text
 
 from mmgen import DataError, Decoding
 from mmgen.attention import visible
-from mmgen.attention_maps import last_layer, word_attention
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
-from mmgen.evaluation.answers import check_prompts, generate
+from mmgen.evaluation.answers import generate
 from mmgen.examples import Example
 from mmgen.model import compose
 from mmgen.prompts import prompts_of
@@ -162,15 +161,6 @@ def test_only_its_target_sees_a_prompt():
     assert (tail.labels[0][prompt] == -100).all()
 
 
-@pytest.mark.parametrize(("generator", "backbone"), WAYS[:3])
-def test_empty_prompts_change_nothing(generator, backbone):
-    model, examples = model_of(generator, backbone), toys.examples(4)
-    empty = [replace(example, labels={"prompt": ("",) * len(example.targets)}) for example in examples]
-    assert torch.equal(loss_of(model, empty), loss_of(model, examples))
-    for first, second in zip(generate(model, empty), generate(model, examples), strict=True):
-        assert [text.tokens for text in first] == [text.tokens for text in second]
-
-
 @pytest.mark.parametrize(
     ("label", "message"),
     [
@@ -185,33 +175,6 @@ def test_wrong_prompts(label, message):
     assert str(error.value) == message
 
 
-def test_prompts_take_positions(monkeypatch):
-    """A row that has room for the text but not for its prompt is refused before torch fails."""
-    model = model_of()
-    monkeypatch.setattr(model.backbone, "max_positions", 20)
-    example = Example("e", {"caption": " ".join(["dog"] * 10)}, ("where",), labels={"prompt": "red ball"})
-    assert generate(model, [replace(example, labels={})]), "a row without a prompt has room"
-    with pytest.raises(DataError) as error:
-        generate(model, [example])
-    assert str(error.value) == (
-        "an example needs 11 positions, but the encoder has 20, 11 of them reserved for the text; lower max_tokens, or "
-        "use shorter inputs"
-    )
-
-
-def test_attention_maps_stand_behind_the_prompt():
-    """The attention of a text's slots is that of the pass that wrote it."""
-    model, (example, *_) = model_of(), [replace(example, labels={}) for example in toys.examples(3)]
-    maps = [
-        word_attention(model, [replace(resolve(example), labels=labels)], ["caption"], [[7, 8, 9]], {"": last_layer})
-        for labels in ({}, {"prompt": ""}, {"prompt": "red ball"})
-    ]
-    without, empty, prompted_map = (attention.weights[""] for (attention,) in maps)
-    assert torch.equal(without, empty)
-    assert (prompted_map - without).abs().max() > 0.01
-    assert torch.allclose(prompted_map.sum(1), without.sum(1)), "shares of attention"
-
-
 def test_a_generator_without_prompts_says_so():
     class NoPrompts(MaskedTargets):
         reads_prompts = False
@@ -224,13 +187,4 @@ def test_a_generator_without_prompts_says_so():
     assert str(error.value) == (
         "example 'e' has a prompt, which this generator does not read; use a generator that does, such as masked, or "
         "leave the prompts out"
-    )
-
-
-def test_a_scored_example_has_one_prompt():
-    check_prompts([Example("e", {}, ("a", "b"), labels={"prompt": ("x", "x")})])
-    with pytest.raises(DataError) as error:
-        check_prompts([Example("e", {}, ("a", "b"), labels={"prompt": ("x", "y")})])
-    assert str(error.value) == (
-        "example 'e' has 2 different prompts; a split that is scored must have one example per prompt"
     )

@@ -72,10 +72,3 @@ def test_the_paper_profile_says_which_files_are_missing_and_where_they_go(tmp_pa
     done = mmgen_here(tmp_path, "run", ROOT / "recipes/bertgen_vqa.toml", "--profile", "paper")
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert "data/vqa1" in done.stderr and "questions.json" in done.stderr and "visualqa.org" in done.stderr
-
-
-def test_the_recipes_come_with_the_package(tmp_path):
-    assert mmgen_here(tmp_path, "init", "mine").returncode == 0
-    assert {path.name for path in (tmp_path / "mine").iterdir()} == {
-        path.name for path in (ROOT / "recipes").glob("*.toml")
-    }

@@ -121,13 +121,3 @@ def test_the_page_of_commands_has_options_in_columns():
     rows = [line for line in page.splitlines() if line.startswith("|")]
     assert any(row.startswith("| `--shard ") for row in rows)
     assert [row for row in rows if len(re.split(r"(?<!\\)\|", row)) != 4] == []
-
-
-def test_only_a_page_that_has_changed_is_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(reference, "PAGES", {"toys": ("# Toys", lambda: "\nnew\n")})
-    reference.write(tmp_path / "_generated")
-    page = tmp_path / "_generated/toys.md"
-    assert page.read_text() == "# Toys\n\nnew\n"
-    before = page.stat().st_mtime_ns
-    reference.write(tmp_path / "_generated")
-    assert page.stat().st_mtime_ns == before

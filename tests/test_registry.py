@@ -3,15 +3,13 @@
 import subprocess
 import textwrap
 from pathlib import Path
-from typing import Literal
 
 import pytest
 from kit.thirdparty import AUDIO, plugin
 from kit.toys import RECIPE, mmgen_here
 
-import mmgen
 from mmgen.errors import PluginError
-from mmgen.registry import Source, collect, find_format
+from mmgen.registry import collect
 
 
 def broken(code: str) -> str:
@@ -37,67 +35,6 @@ def test_two_owners_of_a_name_are_an_error_only_when_the_name_is_used():
     ]
     with pytest.raises(PluginError, match="mmgen-audio 0.3 and mmgen-other 1.0"):
         registry.get("embedder", "audio")
-
-
-CLASH = """
-name = "clash"
-[backbone]
-type = "bert"
-[inputs.sound]
-type = "{type}"
-[generator]
-type = "masked"
-[steps.one]
-inputs = ["sound"]
-train = ["sound"]
-[data]
-type = "scenes"
-"""
-
-
-def clashing(folder, type_: str):
-    """A recipe with this embedder; two distributions provide 'audio', and one provides 'text'."""
-    from mmgen.recipe.load import load
-    from mmgen.registry import Registry, installed
-
-    (folder / "r.toml").write_text(CLASH.format(type=type_))
-    fakes = collect([plugin(AUDIO), plugin(AUDIO, "other", "Mmgen_Other", "1.0")])
-    return load(folder / "r.toml", Registry(installed().parts + fakes.parts, ()))[0]
-
-
-def test_a_clash_hurts_only_recipes_that_use_the_name(tmp_path):
-    assert clashing(tmp_path, "text").inputs["sound"].type == "text"
-    with pytest.raises(mmgen.errors.RecipeError) as error:
-        clashing(tmp_path, "audio")
-    assert str(error.value) == (
-        f"{tmp_path}/r.toml:6: inputs.sound.type: the embedder 'audio' is provided by mmgen-audio 0.3 and "
-        "Mmgen_Other 1.0; rename or uninstall all but one"
-    )
-
-
-def test_a_name_with_two_owners_is_not_offered():
-    from mmgen.recipe.json_schema import schema
-
-    registry = collect([plugin(AUDIO), plugin(AUDIO, "other"), plugin(AUDIO.replace("audio", "sound"), "third")])
-    assert [*registry.names("embedder")] == ["sound"]
-    assert [
-        case["if"]["properties"]["type"]["const"] for case in schema(registry)["$defs"]["EmbedderConfig"]["allOf"]
-    ] == ["sound"]
-
-
-def test_an_environment_names_the_distributions_of_plugins_and_what_they_need(monkeypatch):
-    from mmgen.storage import environment
-
-    needs = {"mmgen-boxes": ["torch-boxes>=1", 'pytest; extra == "test"'], "mmgen-framework": ["click>=8"]}
-    monkeypatch.setattr(environment, "requires", lambda name: needs[name])
-    monkeypatch.setattr(environment, "version", lambda name: f"1 of {name}")
-    monkeypatch.setattr(
-        environment, "_versions_with_requirements", environment._versions_with_requirements.__wrapped__
-    )  # nothing is remembered
-    assert environment.environment(["mmgen-boxes"])["versions"] == {
-        "mmgen-framework": mmgen.__version__,
-        **{name: f"1 of {name}" for name in ("click", "mmgen-boxes", "torch-boxes")},
-    }
 
 
 def test_an_unknown_name_gets_did_you_mean_what_is_there_and_what_is_broken():
@@ -135,10 +72,6 @@ def test_an_undecorated_hook_is_reported():
     )
 
 
-def test_a_hook_with_arguments_is_reported():
-    assert "failed to load: " in broken("import mmgen\n@mmgen.hookimpl\ndef register_embedders(registry): return []")
-
-
 def test_a_class_of_the_wrong_kind_is_reported():
     assert broken("import mmgen\n@mmgen.hookimpl\ndef register_embedders(): return [int]").endswith(
         "register_embedders: 'int' is not a subclass of mmgen.EmbedderConfig"
@@ -173,36 +106,17 @@ def test_a_plugin_without_any_hook_is_not_silent():
     )
 
 
-class Named(mmgen.EmbedderConfig):
-    type: Literal["named"] = "named"
-
-
-def test_an_entry_point_that_names_no_module_is_reported():
-    (broken_plugin,) = collect([(Source("audio", "mmgen-audio", "0.3"), Named)]).broken
-    assert (
-        str(broken_plugin)
-        == f"plugin 'audio' (mmgen-audio 0.3) failed to load: the entry point must name a module, but names {Named!r}; "
-        'write  audio = "PACKAGE"'
-    )
-
-
 def test_a_part_that_one_plugin_provides_twice_is_reported():
     (conflict,) = collect([plugin(AUDIO.replace("[Audio]", "[Audio, Audio]"))]).conflicts()
     assert conflict.startswith("the embedder 'audio' is provided by mmgen-audio 0.3 and mmgen-audio 0.3; ")
 
 
-@pytest.mark.parametrize("code", ["sys.exit(3)", "raise type('Odd', (BaseException,), {})('x')"])
+@pytest.mark.parametrize("code", ["sys.exit(3)", "1 / 0"])
 def test_a_hook_that_gives_up_stops_nobody(code):
     registry = collect(
         [plugin(f"import mmgen, sys\n@mmgen.hookimpl\ndef register_embedders(): {code}", "bad"), plugin(AUDIO)]
     )
     assert [part.name for part in registry.parts] == ["audio"] and len(registry.broken) == 1
-
-
-def test_one_raising_hook_loses_nobody_elses_parts():
-    registry = collect([plugin("import mmgen\n@mmgen.hookimpl\ndef register_embedders(): 1 / 0", "bad"), plugin(AUDIO)])
-    assert [part.name for part in registry.parts] == ["audio"]
-    assert "ZeroDivisionError" in str(registry.broken[0])
 
 
 def mmgen_plugins(*options: str) -> subprocess.CompletedProcess:
@@ -233,30 +147,6 @@ def test_a_recipe_that_needs_a_taken_name_stops_and_another_does_not(site, tmp_p
         "error: --set inputs.image.type=\"regions\": inputs.image.type: the embedder 'regions' is provided by mmgen"
     )
     assert mmgen_plugins("--strict-plugins").returncode == 1
-
-
-class Csv:
-    name = "csv"
-
-
-class RivalCsv:
-    name = "csv"
-
-
-def test_a_format_of_two_plugins_is_refused_unless_one_inherits_it():
-    ours, theirs = collect([plugin(AUDIO), plugin(AUDIO, "other", "mmgen-other", "1.0")]).parts
-    assert isinstance(find_format("format", "csv", [(ours, Csv()), (theirs, Csv())])[1], Csv)
-    with pytest.raises(PluginError) as error:
-        find_format("format", "csv", [(ours, Csv()), (theirs, RivalCsv())])
-    assert str(error.value) == (
-        "--as csv: provided by mmgen-audio 0.3 and mmgen-other 1.0; rename or uninstall all but one"
-    )
-
-
-def test_a_plugin_cannot_quietly_take_over_a_name(site):
-    site("mmgen-boxes", "mmgen_boxes", AUDIO.replace("audio", "text"))
-    shown = mmgen_plugins()
-    assert "error: the embedder 'text' is provided by mmgen" in shown.stderr and "mmgen-boxes 0.3" in shown.stderr
 
 
 def test_the_smallest_plugin_fits_in_twenty_lines():

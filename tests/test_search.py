@@ -2,16 +2,16 @@
 
 import itertools
 from math import isclose, log
+from types import SimpleNamespace
+from typing import Any
 
-import pytest
 import torch
 
 from mmgen.decoding import Decoding
-from mmgen.errors import UnavailableError
-from mmgen.search import Limits, as_generations, search
+from mmgen.search import as_generations, search
 
 END, WORDS, LONGEST = 0, 4, 3
-LIMITS = Limits(max_tokens=LONGEST, end_id=END, pad_id=3, words=WORDS)
+LIMITS: Any = SimpleNamespace(end_id=END, pad_id=3, tokenizer=range(WORDS), forbidden_ids=()), LONGEST
 
 
 class Table:
@@ -47,7 +47,7 @@ START = torch.tensor([[1], [1]])
 
 def test_greedy_takes_the_likeliest_token_until_the_end_and_scores_are_means():
     table = Table()
-    for of, (tokens, score) in enumerate(search(table, START, Decoding(), LIMITS)):
+    for of, (tokens, score) in enumerate(search(table, START, Decoding(), *LIMITS)):
         expected: list[int] = []
         while len(expected) < LONGEST and END not in expected:
             expected.append(int(table.logits[of][tuple(expected)].argmax()))
@@ -60,7 +60,7 @@ def test_greedy_takes_the_likeliest_token_until_the_end_and_scores_are_means():
 
 def test_enough_beams_find_the_best_texts_in_order():
     table, beams = Table(), WORDS**LONGEST
-    results = search(table, START, Decoding(num_beams=beams, num_return_sequences=5, length_penalty=1.0), LIMITS)
+    results = search(table, START, Decoding(num_beams=beams, num_return_sequences=5, length_penalty=1.0), *LIMITS)
     for of in range(2):
         ranked = sorted(((score / len(text), text) for score, text in table.texts(of)), reverse=True)
         for (tokens, score), (best, text) in zip(results[5 * of : 5 * of + 5], ranked[:5], strict=True):
@@ -73,7 +73,7 @@ def test_samples_have_the_distribution_of_the_table():
     table, draws = Table(1), 4000
     torch.manual_seed(0)
     options = Decoding(do_sample=True, num_return_sequences=1000, top_k=0)
-    results = [result for _ in range(draws // 1000) for result in search(table, START[:1], options, LIMITS)]
+    results = [result for _ in range(draws // 1000) for result in search(table, START[:1], options, *LIMITS)]
     shares = [(tuple(text), pow(2.718281828459045, score)) for score, text in table.texts(0)]
     assert isclose(sum(share for _, share in shares), 1, abs_tol=1e-4)
     drawn = [tuple(tokens) for tokens, _ in results]
@@ -91,8 +91,3 @@ def test_results_become_texts_of_their_examples():
     texts = as_generations(results, ["a", "b"], Backbone())
     assert [[text.id for text in group] for group in texts] == [["a", "a"], ["b", "b"]]
     assert texts[1][0].text == "1" and texts[1][0].tokens == (1,) and texts[1][0].score == -2.0
-
-
-def test_what_cannot_be_searched_is_refused():
-    with pytest.raises(UnavailableError, match="min_new_tokens = 3: a text has at most 3 tokens, including its end"):
-        search(Table(), START, Decoding(min_new_tokens=3), LIMITS)

@@ -1,31 +1,19 @@
 """Special tokens in people's texts are ordinary characters, whatever the tokenizer and wherever the text stands."""
 
-import csv
 import pickle
 import re
 
 import pytest
-import torch
 from kit import archives, toys
-from mmgen_encoders import Bert
 from mmgen_encoders.vocabulary import train_tokenizer
-from mmgen_generators import AnyOrder, Causal, Masked
-from mmgen_inputs import Text
 from mmgen_inputs.pictures import ModernVBert
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import AddedToken, AutoTokenizer, PreTrainedTokenizerFast, XLMRobertaTokenizer
 from transformers.models.bert.tokenization_bert_legacy import BertTokenizerLegacy
 
-from mmgen.data.collate import Collator
-from mmgen.data.seeds import resolve
-from mmgen.data.unread_text import remarks
-from mmgen.examples import Example
-from mmgen.model import compose
-from mmgen.objectives import Rows
 from mmgen.tokens import TextEncoder
 
 WORDS = "is the big cls sep mask pad unk s a dog ?".split()
-HOLES = "is the [MASK] big [PAD] ? [CLS] [SEP]"
 
 
 def bert(folder):
@@ -93,13 +81,6 @@ def test_no_text_becomes_a_special_token(kind, tmp_path):
         assert unknown not in encode([f"the {names[0]} dog"])[0]
 
 
-def test_added_words_stay_words(tmp_path):
-    tokenizer = python(tmp_path)
-    added = tokenizer.convert_tokens_to_ids("big-dog")
-    (ids,) = TextEncoder(tokenizer)(["the big-dog [SEP]"])
-    assert added in ids and tokenizer.sep_token_id not in ids
-
-
 @pytest.mark.parametrize("kind", [bert, roberta, sentencepiece, words, more])
 def test_offsets_are_those_of_the_text(kind, tmp_path):
     encode = TextEncoder(kind(tmp_path))
@@ -112,77 +93,6 @@ def test_offsets_are_those_of_the_text(kind, tmp_path):
         }  # a blank has the next letter's place
         assert covered >= {place for place, letter in enumerate(text) if letter != " "}
         assert offsets == sorted(offsets) and max(end for _, end in offsets) == len(text)
-
-
-def asking(generator):
-    torch.manual_seed(0)
-    sizes = {"num_hidden_layers": 1, "hidden_size": 32, "num_attention_heads": 4, "vocab_size": 120}
-    texts = [" ".join([*WORDS, *toys.WORDS, *"[]<>"])] * 3
-    return compose(Bert(**sizes), {"caption": Text()}, generator, texts=texts).eval()
-
-
-@pytest.mark.parametrize("generator", [Masked(max_tokens=30), Causal(max_tokens=30), AnyOrder(max_tokens=30)])
-def test_captions_targets_prompts_and_avoided_texts(generator):
-    """All of a person's characters are read, trained on, and kept away from."""
-    model = asking(generator)
-    backbone, reader = model.backbone, model.generator.reader
-    example = Example("x", {"caption": HOLES}, (HOLES,))
-    (ids,) = Collator(model, model.inputs, objectives=())([resolve(example)]).inputs["caption"]["ids"].tolist()
-    assert "".join(backbone.decode_text(ids).split()) == "".join(HOLES.lower().split())
-    ((target,),) = [reader.targets(example)]
-    assert target == [*ids, backbone.end_id]
-    assert not [*remarks("caption", Text(), backbone, resolve(example))]
-    if reader.reads_prompts:
-        asked = Example("q", {"caption": "a dog"}, labels={"prompt": HOLES, "avoid": [HOLES]})
-        labels = reader.ask(Rows([resolve(asked)])).labels
-        assert labels["prompt"].tolist() == [[ids]] == labels["avoid"].tolist()
-
-
-def test_only_a_text_that_asks_for_blanks_has_masks():
-    model = asking(AnyOrder(max_tokens=30))
-    reader, mask = model.generator.reader, model.backbone.mask_id
-    tokens = reader._partial_text(resolve(Example("x", {"caption": "a"}, labels={"text": "the [MASK] [SEP] <mask>"})))
-    assert tokens.count(mask) == 1 and model.backbone.end_id not in tokens
-    assert model.backbone.decode_text(tokens).replace(" ", "") == "the[sep]<mask>"
-
-
-TABLE = """
-name = "holes"
-[backbone]
-type = "bert"
-num_hidden_layers = 1
-hidden_size = 32
-num_attention_heads = 2
-[inputs.caption]
-type = "text"
-[generator]
-type = "masked"
-[training]
-batch_size = 4
-epochs = 8
-learning_rate = 1e-2
-[steps.words]
-inputs = ["caption"]
-train = ["backbone"]
-[data]
-type = "csv"
-folder = "."
-files = { train = "rows.csv", val = "few.csv", test = "few.csv" }
-"""
-
-
-def test_a_table_with_special_tokens_trains_a_model_that_writes_all_of_them(tmp_path):
-    for name, count in (("rows", 40), ("few", 2)):
-        with (tmp_path / f"{name}.csv").open("w", newline="") as file:
-            rows = csv.writer(file)
-            rows.writerow(["id", "caption", "question"])
-            rows.writerows([[number, "a [SEP] dog", "is the [MASK] big [PAD] ?"] for number in range(count)])
-    (tmp_path / "holes.toml").write_text(TABLE)
-    done = toys.mmgen_here(tmp_path, "run", "holes.toml")
-    assert done.returncode == 0, done.stderr
-    done = toys.mmgen_here(tmp_path, "generate", "runs/holes/default/seed-0", "--caption", "a [SEP] dog")
-    assert done.returncode == 0, done.stderr
-    assert "isthe[mask]big[pad]?" in done.stdout.replace(" ", "")
 
 
 @pytest.mark.parametrize("family", ["wordpiece", "bpe"])

@@ -118,7 +118,7 @@ from mmgen.features.writer import StoreWriter
 from mmgen.model import Model, compose
 from mmgen.parts import Backbone, Record
 from mmgen.tensors import Batch
-from mmgen.training.precision import precision
+from mmgen.training.context import precision
 
 Work = Callable[[], object]
 synchronize = torch.get_device_module(DEVICE).synchronize
@@ -558,7 +558,7 @@ inputs = {{ image = {{ type = "regions", features = "{dir}/regions" }}, caption 
 generator.type = "masked"
 training = {{ batch_size = 128, epochs = 2 }}
 steps.both = {{ inputs = ["image", "caption"], train = ["image", "backbone"], evaluate = false }}
-data = {{ type = "jsonl", folder = "{dir}", validation_split = "train", test_split = "train", files.train = "q.jsonl" }}
+data = {{ type = "table", folder = "{dir}", validation_split = "train", test_split = "train", files.train = "q.jsonl" }}
 
 [backbone]
 type = "bert"

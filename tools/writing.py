@@ -39,7 +39,7 @@ from mmgen_scenes.grammar import discovers, is_relevant, mentions
 
 import mmgen
 from mmgen.data.collate import Collator
-from mmgen.data.different_texts import distance, token_pairs
+from mmgen.data.part_checks import distance, token_pairs
 from mmgen.evaluation.score import build_metric, merge_metrics
 from mmgen.examples import Example, Generation
 from mmgen.inference.predictor import Predictor

@@ -40,24 +40,26 @@ def write(folder: Path) -> None:
 
 def keys(registry: Any = None) -> str:
     """Every key of every part of mmgen's own, or of a registry."""
+    from mmgen.configs import nested_kinds
     from mmgen.decoding import Decoding
     from mmgen.recipe.json_schema import decoding_classes, place
-    from mmgen.recipe.tables import NAMED_PARTS, PARTS, TABLES, Recipe, SourceConfig, Step
+    from mmgen.recipe.tables import TABLES, Recipe, Step
     from mmgen.registry import KINDS, Registry, installed
 
     ours = tuple(part for part in installed().parts if part.source.distribution == OURS)
     registry = registry or Registry(ours, ())
-    tables = {*PARTS, *NAMED_PARTS, *TABLES, "decoding", "steps", "profile"}
+    tables = {*nested_kinds(Recipe), *TABLES, "decoding", "steps", "profile"}
     lines = ["Defaults are those of the code; `mmgen show RECIPE` prints a recipe with all of them."]
     lines += _keys("## The recipe", Recipe, tables, described=False)
     for name, cls in TABLES.items():
         lines += _keys(f"## [{name}]", cls)
-    for decoding, generators in decoding_classes(registry).items():
+    for decoding in decoding_classes(registry):
+        parts = registry.names("generator").items()
+        generators = [name for name, part in parts if getattr(part.config, "decoding", Decoding) is decoding]
         of = "" if decoding is Decoding else f" of {', '.join(generators)}"
         lines += _keys(f"## [decoding]{of}", decoding)
     overrides = "overrides keys of [training] for this step, and `decoding` those of [decoding] for its texts."
     lines += [*_keys("## [steps.NAME]", Step, {"training", "decoding"}), "", f"`training` {overrides}"]
-    lines += _keys("## A data set among several", SourceConfig, {"data"})
     for kind, (_, config) in KINDS.items():
         if config.in_recipes:
             lines += ["", f"## {kind.capitalize()}s: {place(kind)}"]

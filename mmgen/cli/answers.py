@@ -143,7 +143,6 @@ def _answer(
     part = Shard.parse(shard or "1/1")
     from ..files import refuse_overwriting
     from ..inference.answers import shard_path
-    from ..inference.draws import choose_seed
     from ..inference.load import load_for
     from ..inference.query import named_values, read_sources
     from ..recipe.layers import setting_table
@@ -154,7 +153,6 @@ def _answer(
     if writes:
         keys = [key for setting in sets for key in setting_table(setting)[0].get("decoding", {})]
         decoding = predictor.decoding(n, {key: getattr(predictor.recipe.decoding, key) for key in keys})
-        seed = choose_seed(decoding, seed, f"--seed {seed}")
     if shard and out:
         first, last = (len(queries) * number // part.count for number in (part.number - 1, part.number))
         queries, out = queries[first:last], shard_path(out, part.number, part.count)
@@ -169,8 +167,8 @@ def answer_all(
     seed: int | None = None,
 ) -> None:
     """Write the answer to each query as a line of JSON to a file, which goes on after a stop; or else print it, with
-    its remarks. Then print how many queries could not be read, the step, its limits, and the seed of texts that are
-    sampled. Raises MmgenError if the only query, or every query, cannot be read."""
+    its remarks. Then print how many queries could not be read, the step, and the seed of texts that are sampled. Raises
+    MmgenError if the only query, or every query, cannot be read."""
     from ..inference.answers import AnswersFile, lines_of
 
     file, answers = AnswersFile(out) if out else None, list[Mapping[str, Any]]()
@@ -197,14 +195,12 @@ def answer_all(
         answers = [*lines_of(file.path)]
         tell(f"{out}: {len(answers)} answers, {sum('remarks' in answer for answer in answers)} with remarks")
     failed = sum("error" in answer for answer in answers)
+    if failed:
+        tell(f"{failed} of {len(answers)} could not be answered; each answer has the reason", err=True)
     chosen = f"{predictor.chosen}; it" if predictor.chosen else "which"
-    notes = [
-        f"{failed} of {len(answers)} could not be answered; each answer has the reason" * bool(failed),
-        f"{done} by step '{predictor.step}', {chosen} reads {predictor.names.reads}",
-        predictor.limits,
-        f"sampled with seed {seed}; --seed {seed} writes the same texts again" * (seed is not None),
-    ]
-    tell("\n".join(filter(None, notes)), err=True)
+    tell(f"{done} by step '{predictor.step}', {chosen} reads {predictor.names.reads}", err=True)
+    for drawn in dict.fromkeys(answer["seed"] for answer in answers if "seed" in answer):
+        tell(f"sampled with seed {drawn}; --seed {drawn} writes the same texts again", err=True)
     if answers and failed == len(answers):
         raise MmgenError("could not read any of the input")
 

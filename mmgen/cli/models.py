@@ -33,9 +33,6 @@ def export(where: str, folder: Path, step: str | None, **options: Any) -> None:
 
     WHERE is a run or an export. FOLDER gets everything that the step needs: weights, tokenizer, feature network,
     settings and a model card. `mmgen generate`, `mmgen predict` and `mmgen.load` take the folder."""
-    from ..inference.hub import check_folder
-
-    check_folder(where)
     from ..inference.load import load
 
     predictor = load(where, step)
@@ -67,15 +64,12 @@ def push(folder: Path, where: str, private: bool, yes: bool) -> None:
 @click.command()
 @model_argument
 def info(where: str) -> None:
-    """Describe a run or an exported model.
+    """Say which step of a model answers, what it reads and gives.
 
     WHERE is the folder of a run or of an export, or hf:user/name."""
-    from ..inference.hub import check_folder, find_folder
+    from ..inference.load import load
 
-    check_folder(where)
-    from ..inference.describe import describe
-
-    tell(describe(find_folder(where)))
+    tell(repr(load(where)))
 
 
 @click.command()

@@ -28,7 +28,7 @@ def plugins(context: click.Context, names: tuple[str, ...], strict_plugins: bool
         _write_keys(formatter, registry, name)
     if not names:
         _write_parts(formatter, registry)
-    tell(formatter.getvalue(), wrap=False)
+    tell(formatter.getvalue())
     for problem in problems(registry):
         tell(f"error: {problem}", err=True)
     if strict_plugins and problems(registry):
@@ -107,4 +107,4 @@ def schema() -> None:
     It has every installed part. Editors use the schema to complete and check recipes."""
     from ..recipe.json_schema import schema
 
-    tell(json.dumps(schema(installed()), indent=2), wrap=False)
+    tell(json.dumps(schema(installed()), indent=2))

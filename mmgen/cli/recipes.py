@@ -52,7 +52,7 @@ def show(**options: Any) -> None:
     from ..recipe.show import toml
 
     recipe, layers = load_recipe(**options)
-    tell(toml(recipe.identity(), layers), wrap=False)
+    tell(toml(recipe.identity(), layers))
     for remark in layers.remarks:
         tell(remark, err=True)
 
@@ -63,7 +63,7 @@ def show(**options: Any) -> None:
 def check(recipes: tuple[Path, ...], sets: tuple[str, ...]) -> None:
     """Check RECIPES, with all of their profiles, without running anything."""
     from ..recipe.layers import profiles
-    from ..recipe.weight_files import weight_file_errors
+    from ..recipe.weight_files import weight_errors
 
     problems, notes, count = list[str](), list[str](), 0
     for recipe in recipes:
@@ -74,9 +74,8 @@ def check(recipes: tuple[Path, ...], sets: tuple[str, ...]) -> None:
                     loaded, layers = load_recipe(recipe, profile, sets, plugins=True)
                 except MmgenError as error:
                     problems += str(error).split("\n")
-                    notes += getattr(error, "__notes__", ())
                     continue
-                problems += weight_file_errors(loaded, layers)
+                problems += weight_errors(loaded, loaded.steps, layers)
                 notes += layers.remarks
                 notes += [
                     f"{layers.opening(('callbacks', name))}{problem}; a run goes on without this callback"

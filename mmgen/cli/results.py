@@ -1,10 +1,10 @@
-"""Commands that show results: report, compare, and score for files of predictions or a run again."""
+"""Commands that show results: report, compare, and score for files of predictions."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,11 +12,6 @@ from ..commands import FILE, PATH, repeated, run_argument
 from ..errors import MmgenError
 from ..files import refuse_overwriting, write_json
 from ..progress import Bars, table, tell
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ..examples import Scores
 
 
 @click.command()
@@ -73,9 +68,10 @@ RESAMPLED = (
 
 
 @click.command()
-@click.argument("predictions", metavar="PREDICTIONS|RUN", type=PATH)
+@click.argument("predictions", type=PATH)
 @click.option(
     "--references",
+    required=True,
     type=PATH,
     help="A file of COCO captions or VQA questions, JSONL or JSON; or a recipe (.toml) or run folder, whose "
     "data set has the references.",
@@ -87,8 +83,7 @@ RESAMPLED = (
     "--metric",
     "names",
     "NAME",
-    "The metric to use; by default all installed metrics for texts that need no settings, and for a run the metrics of "
-    "its recipe.",
+    "The metric to use; by default all installed metrics for texts that need no settings.",
 )
 @repeated("--set", "sets", "METRIC.KEY=VALUE", "Set one key of a metric; VALUE as in TOML.")
 @click.option("--against", type=PATH, help="Other predictions for the same examples; adds the paired difference.")
@@ -101,32 +96,12 @@ RESAMPLED = (
     help="Bootstrap resamples for intervals, and shuffles for p of corpus scores; 0 for neither.",
 )
 @click.option("--json", "out", type=FILE, help="Write all results, with the scores of every example, to this file.")
-def score(references: Path | None, predictions: Path, **options: Any) -> None:
-    """Score any file of predictions, or a finished run.
+def score(predictions: Path, references: Path, against: Path | None, out: Path | None, **options: Any) -> None:
+    """Score any file of predictions.
 
     PREDICTIONS is JSONL or JSON of {"id": ..., "text": ...}, COCO results, or a file that mmgen wrote; or
     results in the published format of a task, with --metric for the task's metric. An id may have several texts: the
-    first one counts.
-
-    RUN is a run folder, scored without --references: the texts and predictions of its steps, with the metrics of its
-    recipe or with --metric. The folder is not changed; --json saves the scores.
-    """
-    if references is not None:
-        _score_files(predictions, references, **options)
-        return
-    if not predictions.is_dir():
-        raise click.UsageError("Missing option '--references'; only a run folder can be scored without references.")
-    for name in ("against", "profile", "split", "step", "partial"):
-        if options[name]:
-            raise MmgenError(
-                f"--{name}: only for files of predictions; a run folder accepts --metric, --set and --json"
-            )
-    _score_run(predictions, options["names"], options["sets"], options["out"])
-
-
-def _score_files(
-    predictions: Path, references: Path, against: Path | None, out: Path | None, partial: bool, **options: Any
-) -> None:
+    first one counts."""
     from .. import scoring
     from ..registry import installed
     from ..report.short_paths import tell_apart
@@ -145,7 +120,9 @@ def _score_files(
     pairs = []
     for file in files:
         read = scoring.read_predictions(file, kinds, form, expected)
-        pairs.append({example.id: (example, texts) for example, texts in scoring.pair(read, expected, file, partial)})
+        pairs.append(
+            {example.id: (example, texts) for example, texts in scoring.pair(read, expected, file, options["partial"])}
+        )
     shared = [example_id for example_id in pairs[0] if example_id in pairs[-1]]
     if not shared:
         raise MmgenError(f"{' and '.join(map(str, files))}: the files have no example in common")
@@ -163,28 +140,11 @@ def _score_files(
     notes += [RESAMPLED.format(options["resamples"])] * bool(options["resamples"])
     notes += [f"difference: {names[0]} minus {names[-1]}; p: two-sided, paired"] * bool(against)
     rows = {row.labels[0]: {name: asdict(cell) for name, cell in row.cells.items()} for row in compared.rows}
-    _write(out, {name: (shared, of_system) for name, of_system in scores.items()}, rows=rows)
-    notes += [f"{out}: written"] * bool(out)
-    tell("\n".join([table(compared.by_score()), "", *notes]))
-
-
-def _score_run(run: Path, names: Sequence[str], sets: Sequence[str], out: Path | None) -> None:
-    from ..runs.rescore import rescore
-
-    refuse_overwriting("--json", out, run.rglob("*"))
-    scores = rescore(run, names, sets, Bars())
-    _write(out, {step: (scores.ids[step], of_step) for step, of_step in scores.rows.items()})
-    advice = "scores are not saved; use --json FILE, or change [metrics] and run `mmgen run` to score the run again"
-    tell(f"{scores.table}\n{f'{out}: written' if out else advice}")
-
-
-def _write(out: Path | None, scores: Mapping[str, tuple[Sequence[str], Scores]], **more: Any) -> None:
-    """Write the scores of systems or steps, also those of every example, as JSON."""
     if out:  # before anything is printed: standard output may be closed
-        for name, (ids, of_name) in scores.items():
-            more[name] = {
-                "values": of_name.values,
-                "notes": of_name.notes,
-                "per_example": {"id": ids, **of_name.per_example},
-            }
-        write_json(out, more)
+        of_systems = {
+            name: {"values": scored.values, "notes": scored.notes, "per_example": {"id": shared, **scored.per_example}}
+            for name, scored in scores.items()
+        }
+        write_json(out, {"rows": rows, **of_systems})
+        notes.append(f"{out}: written")
+    tell("\n".join([table(compared.by_score()), "", *notes]))

@@ -36,20 +36,16 @@ def data() -> None:
 def check_(**options: Any) -> None:
     """Count the examples of RECIPE's data set, and what they lack.
 
-    The output also has token lengths, overlaps between splits, and three examples. The exit code is 1 if missing data
-    would stop `mmgen run`.
-    """
+    The exit code is 1 if missing data would stop `mmgen run`."""
     recipe, layers = load_recipe(**options)
     from ..data.datasets import Datasets
-    from ..runs.data_check import all_findings, summary
+    from ..runs.data_check import all_findings
     from ..runs.prepare import missing_parts, with_missing_parts
 
     with with_missing_parts(recipe, recipe.ordered(), layers):
         datasets = Datasets(recipe)
     backbone = None
-    with contextlib.suppress(MmgenError):  # a split that cannot be read, or a missing encoder, is among the findings
-        for line in summary(recipe, datasets):
-            tell(line)
+    with contextlib.suppress(MmgenError):  # an encoder that is missing is among the missing parts
         backbone = recipe.backbone.build(texts=[*datasets.texts()])
     findings = [*all_findings(recipe, datasets, backbone)]
     for finding in findings:

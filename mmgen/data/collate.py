@@ -1,4 +1,4 @@
-"""Collates examples into batches in workers: reads, masks, augments; counts pairs and slots; sorts by length."""
+"""The data sets of a step, and how their examples are collated into batches in workers: read, masked, augmented."""
 
 from __future__ import annotations
 
@@ -24,6 +24,26 @@ if TYPE_CHECKING:
     from ..model import Model
 
 TRIES = 100  # draws of an example of another picture
+
+
+@dataclass(frozen=True)
+class Source:
+    """One of the data sets that a step is trained on.
+
+    examples    to train on
+    validation  examples for the validation loss; may be empty
+    share       of every update, relative to the shares of the other sources
+    inputs      the step's inputs that its examples have; empty, which those of a recipe never are, means all
+    objectives  the step's objectives that train on it; likewise
+    name        for the log and for messages
+    """
+
+    examples: Sequence[Example]
+    validation: Sequence[Example] = ()
+    share: float = 1.0
+    inputs: tuple[str, ...] = ()
+    objectives: tuple[str, ...] = ()
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -163,6 +183,14 @@ class Collator:
         """About how many slots each example's row takes outside training."""
         slots: list[float] = Sizes([resolve(example) for example in examples], self).fixed.tolist()
         return slots
+
+
+@dataclass(frozen=True)
+class DataStream:
+    """A source and the collator of its examples."""
+
+    source: Source
+    collate: Collator
 
 
 def by_length(slots: Sequence[float], batch_size: int) -> Iterator[list[int]]:

@@ -13,14 +13,14 @@ from typing import Protocol
 
 import numpy as np
 
-from ..configs import DatasetConfig
+from ..configs import SOURCE_KEYS, DatasetConfig
 from ..errors import DataError
 from ..examples import Example
 from ..parts import Dataset, Picture
 from ..recipe.tables import Recipe
+from .collate import Source
 from .seeds import hash_id
 from .sizes import CHUNK
-from .sources import Source
 
 
 class ScoredOn(Protocol):
@@ -37,16 +37,14 @@ class Datasets:
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
         self._built: dict[str, tuple[DatasetConfig, Dataset]] = {}
-        self._scored = {_key(recipe.scored_data(name) or recipe.data) for name in recipe.steps} | {_key(recipe.data)}
-        of_steps = [
-            (config, f"steps.{name}.data: ") for name, step in recipe.steps.items() for config in step.data_sets
-        ]
+        scored = {_key(self._scored_data(name)) for name in recipe.steps} | {_key(recipe.data)}
+        of_steps = [(config, f"steps.{name}.data: ") for name, step in recipe.steps.items() for config in step.data]
         for config, place in [(recipe.data, ""), *of_steps]:
             if (key := _key(config)) not in self._built:
-                # if no step is scored on the data, the split to evaluate needs no files
-                splits = {} if key in self._scored else {"test_split": config.train_split}
+                if key not in scored:  # the split to evaluate needs no files
+                    config = config.model_copy(update={"test_split": config.train_split})
                 try:
-                    self._built[key] = config, config.model_copy(update=splits).build()
+                    self._built[key] = config, config.build()
                 except DataError as error:
                     raise DataError(f"{place}{error}") from None
         self.main = self._dataset(recipe.data)
@@ -57,35 +55,29 @@ class Datasets:
         """The sources a step is trained on, by name."""
         return {
             name: Source(
-                self._split(source.data, source.data.train_split),
-                self._validation_examples(source.data),
-                source.share,
-                source.inputs,
-                source.objectives,
+                self._read(_key(config), config.train_split),
+                self._validation_examples(config),
+                config.share,
+                config.inputs or (),
+                config.objectives or (),
                 name,
             )
-            for name, source in self.recipe.sources(step).items()
+            for name, config in self.recipe.sources(step).items()
         }
-
-    def validation_by(self, step: str) -> Sequence[Example]:
-        """The validation examples of the data that a step is scored on; empty if there are none."""
-        return self._validation_examples(self._scored_data(step))
 
     def _validation_examples(self, config: DatasetConfig) -> Sequence[Example]:
         """The examples for the validation loss; empty if the data set has no such split or trains on it."""
         split = config.validation_split
         has_split = split in self._dataset(config).splits() and split != config.train_split
-        return self._split(config, split) if has_split else ()
+        return self._read(_key(config), split) if has_split else ()
 
     def scored_by(self, step: str) -> Sequence[Example]:
         """The examples a step writes or predicts for: from its own data, else from the recipe's. Raises DataError if
         there are none."""
         config = self._scored_data(step)
-        if not (examples := self._split(config, config.test_split)):
+        if not (examples := self._read(_key(config), config.test_split)):
             place = "data" if config is self.recipe.data else f"steps.{step}.data"
-            raise DataError(
-                f"{place}.test_split: split '{config.test_split}' has no examples, so nothing can be scored"
-            )
+            raise DataError(f"{place}.test_split: split '{config.test_split}' has no examples to score")
         return examples
 
     def dataset_of(self, step: str) -> Dataset:
@@ -98,8 +90,8 @@ class Datasets:
     def texts(self) -> Iterator[str]:
         """The texts to train a vocabulary on: targets, texts and choices of all training splits, the recipe's own data
         first."""
-        for config, _ in self._built.values():
-            for example in self._split(config, config.train_split):
+        for key, (config, _) in self._built.items():
+            for example in self._read(key, config.train_split):
                 yield from example.targets
                 for embedder in self.recipe.inputs.values():
                     yield from embedder.texts(example)
@@ -122,8 +114,8 @@ class Datasets:
         """Every picture of the data sets whose features or pictures a step reads, once. Raises DataError if such a data
         set has no pictures or only their keys, or if two data sets use one key for different pictures."""
         seen: dict[str, Picture] = {}
-        for config in self._configs_with_pictures():
-            for picture in self._dataset(config).pictures():
+        for config, dataset in self._with_pictures():
+            for picture in dataset.pictures():
                 first = seen.setdefault(picture.key, picture)
                 if first is picture:
                     yield picture
@@ -134,13 +126,13 @@ class Datasets:
                         "seed) or use two recipes"
                     )
 
-    def _configs_with_pictures(self) -> list[DatasetConfig]:
+    def _with_pictures(self) -> list[tuple[DatasetConfig, Dataset]]:
         """The data sets whose examples' features or pictures a step reads; the recipe's own if no step does."""
         steps, inputs = self.recipe.steps, self.recipe.inputs
-        used = [(source.data, source.inputs) for name in steps for source in self.recipe.sources(name).values()]
+        used = [(data, data.inputs or ()) for name in steps for data in self.recipe.sources(name).values()]
         used += [(self._scored_data(name), step.inputs) for name, step in steps.items() if step.evaluate]
         read = {_key(config) for config, names in used if any(inputs[name].takes == "picture" for name in names)}
-        return [config for key, (config, _) in self._built.items() if key in read] or [self.recipe.data]
+        return [built for key, built in self._built.items() if key in read] or [self._built[_key(self.recipe.data)]]
 
     def fingerprint(self) -> str:
         """A hash of every example that the run can see. Raises DataError for an id that a data set has twice: files of
@@ -148,19 +140,15 @@ class Datasets:
         if not self._digest:
             digest = hashlib.sha256()
             for key, (config, dataset) in self._built.items():
-                names = [config.train_split, config.validation_split, *[config.test_split] * (key in self._scored)]
-                splits = {name: self._split(config, name) for name in dict.fromkeys(names) if name in dataset.splits()}
+                names = dict.fromkeys((config.train_split, config.validation_split, config.test_split))
+                splits = {name: self._read(key, name) for name in names if name in dataset.splits()}
                 _walk(f"data ({config.type})", splits, digest)
             self._digest = digest.hexdigest()
         return self._digest
 
     def _dataset(self, config: DatasetConfig) -> Dataset:
+        """The data set of a config of the recipe."""
         return self._built[_key(config)][1]
-
-    def _split(self, config: DatasetConfig, name: str) -> Sequence[Example]:
-        """A split of a data set, read on first use."""
-        examples: Sequence[Example] = self._read(_key(config), name)
-        return examples
 
 
 def _walk(place: str, splits: Mapping[str, Sequence[Example]], digest: hashlib._Hash) -> None:
@@ -200,7 +188,7 @@ class PicturesByKey(UserDict[str, Picture]):
 
 def _key(config: DatasetConfig) -> str:
     """The key of a data set: equal configs share one."""
-    return config.model_dump_json()
+    return config.model_dump_json(exclude={*SOURCE_KEYS})
 
 
 def build_split(config: DatasetConfig, split: str | None) -> Dataset:

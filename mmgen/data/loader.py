@@ -8,12 +8,11 @@ from itertools import chain
 import torch
 from torch.utils.data import DataLoader, get_worker_info
 
-from ..errors import MmgenError, PluginError, blame
+from ..errors import MmgenError, as_mmgen_error
 from ..examples import Example
 from ..tensors import Batch
-from .collate import Collator
+from .collate import Collator, DataStream
 from .plan import Plan
-from .sources import DataStream
 
 Task = tuple[int, int, int, list[Example], list[int]]  # update, micro-batch, source, its examples and their epochs
 
@@ -30,13 +29,9 @@ class _Collators(torch.utils.data.Dataset):
         try:
             return update, micro, self.collators[source](examples, epochs)
         except Exception as error:
-            if get_worker_info() is None:
+            if get_worker_info() is None or not (known := as_mmgen_error(error)):
                 raise
-            if isinstance(error, MmgenError):
-                return update, micro, error
-            if line := blame(error):
-                return update, micro, PluginError(line)
-            raise
+            return update, micro, known
 
 
 def _tasks(

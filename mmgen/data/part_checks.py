@@ -1,4 +1,5 @@
-"""Calls parts for texts and predictions, and checks what would spoil results silently: ids, counts, scores of NaN.
+"""Calls parts for texts, exactly n different ones if required, and for predictions; checks what would spoil results
+silently: ids, counts, scores of NaN.
 
 A mistake raises PluginError, whose one line names the part. The rest of a part's contract is checked by its suite in
 `mmgen.testing`."""
@@ -6,17 +7,18 @@ A mistake raises PluginError, whose one line names the part. The rest of a part'
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ..decoding import Decoding, DecodingConfig
-from ..errors import PluginError
+from ..errors import DataError, PluginError
 from ..examples import Example, Generation, Prediction, Scores
+from ..parts import Backbone
 from ..prompts import AVOID, PROMPT_COUNTS, with_prompts
 from ..tensors import Batch
-from .different_texts import choose_different
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -51,11 +53,8 @@ def predict_with(model: Model, name: str, batch: Batch) -> list[Prediction]:
 
 def _check_ids(part: str, answers: Sequence[Sequence[Generation | Prediction]], expected: list[list[str]]) -> None:
     """Raises PluginError if a part answers other examples than it is to, or another number of times."""
-    if len(answers) != len(expected):
-        raise PluginError(f"{part} returns answers to {len(answers)} examples, not to {len(expected)}")
-    for row, expected_ids in zip(answers, expected, strict=True):
-        if (ids := [answer.id for answer in row]) != expected_ids:
-            raise PluginError(f"{part} returns answers to {ids}; expected {expected_ids}")
+    if (ids := [[answer.id for answer in row] for row in answers]) != expected:
+        raise PluginError(f"{part} returns answers to {ids!s:.200}; expected {expected!s:.200}")
 
 
 def check_scores(metric: str, scores: Scores, examples: Sequence[Example]) -> Scores:
@@ -63,10 +62,72 @@ def check_scores(metric: str, scores: Scores, examples: Sequence[Example]) -> Sc
     is not finite."""
     if not isinstance(scores, Scores):
         raise PluginError(f"metrics.{metric}: returns {scores!r:.60}; expected a mmgen.examples.Scores")
-    for name, values in scores.per_example.items():
-        if len(values) != len(examples):
-            raise PluginError(f"metrics.{metric}: {name} has {len(values)} values for {len(examples)} examples")
     for name, values in [*scores.per_example.items(), *((name, [value]) for name, value in scores.values.items())]:
+        if name in scores.per_example and len(scores.per_example[name]) != len(examples):
+            raise PluginError(f"metrics.{metric}: {name} has {len(values)} values for {len(examples)} examples")
         if bad := [value for value in values if value is not None and not math.isfinite(value)]:
             raise PluginError(f"metrics.{metric}: {name} is {bad[0]}; values must be finite numbers, or None")
     return scores
+
+
+def choose_different(
+    write: Callable[[Decoding], list[list[Generation]]],
+    batch: Batch,
+    options: Decoding,
+    backbone: Backbone,
+) -> list[list[Generation]]:
+    """Exactly `options.num_return_sequences` different texts per example, or per prompt of it, in the order in which
+    they are chosen from many.
+
+    write  the texts of a search for every example; those of a prompt are next to one another
+
+    The candidates are the texts of a beam search; of a wider one, if there are too few. A text is chosen by maximal
+    marginal relevance (Carbonell and Goldstein, 1998): `difference` times its distance from the nearest text that is
+    chosen already or to be avoided (`Batch.label("avoid")`), and the rest times the mean probability of its tokens. The
+    distance is 1 less the Dice overlap of two texts' tokens and pairs of neighbours, from 0 to 1. Texts that equal one
+    of these, but for case, are never chosen. Raises DataError if there are too few.
+    """
+    counts, ids, required = batch.label(PROMPT_COUNTS), batch.label(AVOID), options.num_return_sequences
+    queries = [row for row in range(len(batch.ids)) for _ in range(1 if counts is None else int(counts[row]))]
+    avoided = [[] if ids is None else [t[t >= 0].tolist() for t in ids[row] if (t >= 0).any()] for row in queries]
+    pools: list[dict[str, Generation]] = []
+    for candidates in options.for_candidates():
+        texts = [text for row in write(candidates) for text in row]
+        pools = [{} for _ in queries]
+        for place, text in enumerate(texts):
+            pools[place * len(queries) // len(texts)].setdefault(text.text.casefold(), text)
+        for pool, unwanted in zip(pools, avoided, strict=True):
+            for tokens in unwanted:
+                pool.pop(backbone.decode_text(tokens).casefold(), None)
+        if all(len(pool) >= required for pool in pools):
+            break
+    chosen: list[list[Generation]] = [[] for _ in batch.ids]
+    for row, pool, unwanted in zip(queries, pools, avoided, strict=True):
+        if len(pool) < required:
+            raise DataError(
+                f"'{batch.ids[row]}': {required} different texts are required, but beam search ends in {len(pool)}; "
+                "ask for fewer, or raise decoding.candidates"
+            )
+        left = [(text, token_pairs(text.tokens, backbone.end_id)) for text in pool.values()]
+        near = [token_pairs(tokens, backbone.end_id) for tokens in unwanted]
+        for _ in range(required):
+            values = [
+                options.difference * min((distance(pairs, other) for other in near), default=1.0)
+                + (1 - options.difference) * math.exp(text.score)
+                for text, pairs in left
+            ]
+            text, pairs = left.pop(values.index(max(values)))
+            chosen[row].append(text)
+            near.append(pairs)
+    return chosen
+
+
+def token_pairs(tokens: Sequence[int], end_id: int) -> frozenset[int | tuple[int, int]]:
+    """The tokens of a text without its end, and its pairs of neighbours."""
+    words = [token for token in tokens if token != end_id]
+    return frozenset([*words, *pairwise(words)])
+
+
+def distance(first: frozenset[int | tuple[int, int]], second: frozenset[int | tuple[int, int]]) -> float:
+    """1 less the Dice overlap of two sets of `token_pairs`."""
+    return 1 - 2 * len(first & second) / max(1, len(first) + len(second))

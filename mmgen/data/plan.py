@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -106,11 +106,11 @@ class Plan:
 
     def _draw(self, source: int, epoch: int) -> _Epoch:
         """An epoch of a source. What is not needed any more is freed: n may be large."""
-        sizes, visits = self.sizes[source], self._visits(source, epoch)
-        indices = np.concatenate([*visits.values()]) if len(visits) > 1 else next(iter(visits.values()))
+        sizes, visits = self.sizes[source], [*self._visits(source, epoch)]
+        indices = np.concatenate([visited for _, visited in visits])
         ends = cut(sizes.pairs[indices], self.updates_per_epoch)
-        slots = np.concatenate([sizes.slots(self.key, number)[visited] for number, visited in visits.items()])
-        passes = np.repeat(np.array([*visits], np.int32), [*map(len, visits.values())])
+        slots = np.concatenate([sizes.slots(self.key, number)[visited] for number, visited in visits])
+        passes = np.concatenate([np.full(len(visited), number, np.int32) for number, visited in visits])
         length_bucket = min(self.training.length_bucket, len(ends) // 4)  # so that epochs differ
         if length_bucket > 1:
             for first in range(0, len(ends), length_bucket):
@@ -124,19 +124,18 @@ class Plan:
         budget = SLACK * float(slots.sum()) / max(1, int(sizes.pairs[indices].sum()))
         return _Epoch(indices, passes, slots, ends, order, budget)
 
-    def _visits(self, source: int, epoch: int) -> dict[int, np.ndarray]:
-        """The number of each pass over a source that an epoch has a part of -> the indices of examples, in drawn
+    def _visits(self, source: int, epoch: int) -> Iterator[tuple[int, np.ndarray]]:
+        """The number of each pass over a source that an epoch has a part of, and the indices of its examples, in drawn
         order."""
         sizes, first, end = self.sizes[source], epoch * self._pairs[source], (epoch + 1) * self._pairs[source]
-        total, visits = int(sizes.pairs.sum()), dict[int, np.ndarray]()
+        total = int(sizes.pairs.sum())
         for number in range(first // total, -(-end // total)):
             order = np.argsort(self.key.scramble(sizes.ids, "order", number, source), kind="stable").astype(np.int32)
             if number * total < first or end < (number + 1) * total:  # a part of a pass
                 pairs = sizes.pairs[order]
                 starts = np.minimum(np.cumsum(pairs, dtype=np.int64) - pairs, total - 1) + number * total
                 order = order[(first <= starts) & (starts < end)]
-            visits[number] = order
-        return visits
+            yield number, order
 
     def _cut_micro_batches(self, source: int, epoch: _Epoch, update: int, micro_batch_size: int) -> list[np.ndarray]:
         """The visits of each micro-batch of an update of a source, by length."""

@@ -1,11 +1,12 @@
-"""Build metrics, find the data they score, score texts or predictions, merge metrics; read and write scores.json."""
+"""Build metrics, score texts or predictions, merge metrics; read and write scores.json. The scores of people's texts
+and of chance are computed once for each metric and data set, and kept in a run's folder."""
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from pydantic import TypeAdapter
@@ -13,16 +14,21 @@ from pydantic import TypeAdapter
 from ..configs import MetricConfig
 from ..data.datasets import ScoredOn, pictures_of
 from ..data.part_checks import check_scores
-from ..errors import DataError, RunError
-from ..examples import Example, Generation, Prediction, Scores
+from ..data.seeds import share_a_picture
+from ..errors import DataError, MmgenError, RunError
+from ..examples import Example, Generation, Scores
 from ..files import write_json
 from ..parts import Dataset, Metric, Picture
 from ..progress import Progress
 from ..recipe.tables import Recipe
 from ..storage.generations import parse
+from ..storage.run_folder import RunFolder
+from .answers import read_answers
 
 CPU = torch.device("cpu")
 SCORES = TypeAdapter(Scores)
+FILE = "references.json"  # in a run's folder: a metric and the data of steps -> scores
+REFERENCES = TypeAdapter(dict[str, Scores])
 
 
 def build_metric(name: str, config: MetricConfig, data: Iterable[Dataset] = (), device: torch.device = CPU) -> Metric:
@@ -30,7 +36,7 @@ def build_metric(name: str, config: MetricConfig, data: Iterable[Dataset] = (), 
     errors, and DataError if it needs pictures and `data` is empty."""
     datasets = list(data)
     if config.needs_pictures and not datasets:
-        raise DataError(f"metrics.{name}: needs the pictures of a run; use `mmgen score RUN`")
+        raise DataError(f"metrics.{name}: needs the pictures of a run; add it to [metrics] and run the recipe again")
     metric = config.build()
 
     def pictures(examples: Sequence[Example]) -> dict[str, Picture]:
@@ -50,41 +56,30 @@ def build_metrics(
     return {name: build_metric(name, config, datasets, device) for name, config in configs.items()}
 
 
-def score_predictions(
-    name: str,
-    predictions: Sequence[Generation] | Sequence[Prediction],
-    examples: Sequence[Example],
-    metrics: Mapping[str, Metric],
-    file: Path,
-    progress: Progress,
+def score_step(
+    recipe: Recipe, step: str, folder: RunFolder, data: ScoredOn, metrics: Mapping[str, Metric], progress: Progress
 ) -> Scores:
-    """Scores of one prediction for each example. `file`: the file of the predictions. Raises RunError if the ids of
-    predictions and examples differ."""
-    if [prediction.id for prediction in predictions] != [example.id for example in examples]:
-        raise RunError(f"{file}: the ids differ from those of the data set's examples; run again with --fresh")
-    scores_by_metric: dict[str, Scores] = {}
-    with progress.task(f"{name}: scoring", len(metrics)) as advance:
-        for metric_name, metric in metrics.items():
-            scores_by_metric[metric_name] = check_scores(metric_name, metric.score(predictions, examples), examples)
+    """Scores of a step's texts or predictions, by the metrics that judge them. Raises RunError if their ids and those
+    of the examples differ."""
+    place, examples, scores = folder.step(step), data.scored_by(step), dict[str, Scores]()
+    answers, judging = read_answers(recipe, step, place), recipe.judging(step)
+    if [answer.id for answer in answers] != [example.id for example in examples]:
+        raise RunError(f"{place}: the ids differ from those of the data set's examples; run again with --fresh")
+    with progress.task(f"{step}: scoring", len(judging)) as advance:
+        for name in judging:
+            scores[name] = check_scores(name, metrics[name].score(answers, examples), examples)
             advance()
-    return merge_metrics(scores_by_metric)
+    return merge_metrics(scores)
 
 
 def write_scores(folder: Path, scores: Scores) -> None:
     """`scores.json` in a folder of texts; `read` reads it."""
-    write_json(folder / "scores.json", as_json(scores))
+    write_json(folder / "scores.json", SCORES.dump_python(scores, mode="json", exclude_defaults=True))
 
 
 def read(folder: Path) -> Scores:
     """The scores in a folder of texts. Raises RunError for a missing or damaged file."""
     return parse(SCORES, folder / "scores.json")
-
-
-def as_json(scores: Scores) -> dict[str, Any]:
-    """Scores as a JSON object."""
-    per_example = {name: list(values) for name, values in scores.per_example.items()}
-    sums = {"sums": {name: [*rows] for name, rows in scores.sums.items()}} if scores.sums else {}
-    return {"values": dict(scores.values), "notes": list(scores.notes), "per_example": per_example, **sums}
 
 
 def merge_metrics(scores_by_metric: Mapping[str, Scores]) -> Scores:
@@ -94,13 +89,10 @@ def merge_metrics(scores_by_metric: Mapping[str, Scores]) -> Scores:
     merged = Scores({})
     for metric, scores in scores_by_metric.items():
         names = {column: column if times == 1 else f"{metric}.{column}" for column, times in count.items()}
-        own = Scores(
-            {names[column]: value for column, value in scores.values.items()},
-            {names[column]: value for column, value in scores.per_example.items()},
-            scores.notes,
-            {f"{metric}/{name}": rows for name, rows in scores.sums.items()},
-        )
-        merged = merge(merged, own)
+        values = {names[column]: value for column, value in scores.values.items()}
+        per_example = {names[column]: value for column, value in scores.per_example.items()}
+        sums = {f"{metric}/{name}": rows for name, rows in scores.sums.items()}
+        merged = merge(merged, Scores(values, per_example, scores.notes, sums))
     return merged
 
 
@@ -112,3 +104,54 @@ def merge(first: Scores, second: Scores) -> Scores:
         tuple(dict.fromkeys((*first.notes, *second.notes))),
         {**first.sums, **second.sums},
     )
+
+
+def reference_scores(
+    recipe: Recipe, steps: Iterable[str], data: ScoredOn, folder: Path, metrics: Mapping[str, Metric] | None = None
+) -> dict[str, dict[str, Scores]]:
+    """Step -> metric -> the scores of people's texts, and those of chance as "chance_COLUMN", kept in the run's folder.
+    `metrics`: those that are built; one that needs pictures is left out unless it is built or its scores are kept.
+    Raises RunError for a damaged file, and the metrics' errors."""
+    file, metrics = folder / FILE, metrics or {}
+    known = parse(REFERENCES, file) if file.exists() else {}
+    saved, by_step = len(known), dict[str, dict[str, Scores]]()
+    data_seen = RunFolder(folder).fingerprint()
+    for step in steps:
+        own, writes, by_step[step] = recipe.scored_data(step), recipe.makes_texts(step), {}
+        for name, config in recipe.judging(step).items():
+            key = f"{name} {config.model_dump_json()} of {own and own.model_dump_json()} {data_seen}, texts: {writes}"
+            if key not in known and (name in metrics or not config.needs_pictures):
+                metric = metrics.get(name) or build_metric(name, config)
+                known[key] = _score(name, config, metric, data.scored_by(step), writes)
+            if key in known:
+                by_step[step][name] = known[key]
+    if len(known) > saved:
+        write_json(file, REFERENCES.dump_python(known, mode="json"))
+    return by_step
+
+
+def _score(name: str, config: MetricConfig, metric: Metric, examples: Sequence[Example], writes: bool) -> Scores:
+    """The scores of people's texts and of chance. Where a metric has no chance of its own, references of other pictures
+    score as chance."""
+    people = check_scores(name, metric.references(examples) or Scores({}), examples)
+    values, notes = dict(people.values), people.notes
+    others = references_of_others(examples) if writes and config.judges_fit and not config.needs_device else []
+    if others and not any(column.startswith("chance_") for column in values):
+        with contextlib.suppress(MmgenError):  # scoring the steps reports it
+            chance = check_scores(name, metric.score(others, examples), examples).values
+            values |= {f"chance_{column}": value for column, value in chance.items()}
+            notes = (f"chance of {name}: the reference of another picture for each example", *notes)
+    return Scores(values, {}, notes)
+
+
+def references_of_others(examples: Sequence[Example]) -> list[Generation]:
+    """For each example the first reference of another one, without a picture in common; from the other half of the
+    examples, since neighbours may be alike. Empty if an example has no such other."""
+    half, texts = len(examples) // 2, list[Generation]()
+    for place, example in enumerate(examples):
+        others = (examples[(place + half + step) % len(examples)] for step in range(len(examples)))
+        other = next((other for other in others if other.targets and not share_a_picture(example, other)), None)
+        if other is None:
+            return []
+        texts.append(Generation(example.id, other.targets[0], (), 0.0))
+    return texts

@@ -61,8 +61,8 @@ class Classes:
         ids, probabilities, count = self.ids, self.probabilities, len(self.names)
         if not ids.shape == probabilities.shape == (regions, *ids.shape[1:2]) or not 0 < ids.shape[1] <= count:
             return f"expected ids and probabilities ({regions}, 1 to {count}), not {ids.shape} {probabilities.shape}"
-        if ids.size and not -1 <= ids.min() <= ids.max() < count:
-            return f"class ids must be -1 to {count - 1}, but reach from {ids.min()} to {ids.max()}"
+        if not ((ids >= -1) & (ids < count)).all():
+            return f"class ids must be -1 to {count - 1}"
         if not (probabilities >= 0).all() or not (probabilities.sum(1) <= 1 + TOLERANCE).all():
             return "class probabilities of a region must be numbers of at least 0 with a sum of at most 1"
         return ""

@@ -65,10 +65,8 @@ class StoreReader(Reader):
         features."""
         values = example.shown(self.field)
         if not values:
-            raise MissingInput(
-                f"example '{example.id}' has no {self.field}; its inputs are: {', '.join(example.inputs) or 'none'}",
-                self.field,
-            )
+            inputs = ", ".join(example.inputs) or "none"
+            raise MissingInput(f"example '{example.id}' has no {self.field}; its inputs are: {inputs}", self.field)
         if self.most is not None and len(values) > self.most:
             raise DataError(
                 f"example '{example.id}' shows {len(values)} pictures, but the encoder has token types for "
@@ -120,8 +118,7 @@ class StoreReader(Reader):
 
     def slots(self, value: Any) -> int:
         """The number of the picture's regions that are read, from the index of the store."""
-        regions = self.count(value)
-        return regions if self.limit is None else min(regions, self.limit)
+        return min(self.count(value), self.limit or 1 << 30)
 
     def collate(self, items: Sequence[tuple[Regions, ...]]) -> dict[str, Tensor]:
         """features (B, N, D), in float16 if all are stored so (the model makes float32 of them on its device); mask
@@ -144,19 +141,18 @@ class StoreReader(Reader):
         return collated
 
     def _check_store(self, store: FeatureStore) -> None:
-        theirs, ours = store.fingerprint, self.fingerprint
-        if self.width not in (None, store.width):
-            problem = f"have width {store.width}, but the model was trained on width {self.width}"
-        elif ours not in (None, theirs) and not self.config.allow_other_features:
-            changes = difference(theirs, ours, ("here", "in training"))
-            problem = (
-                f"differ from those of the training ({changes}); set allow_other_features = true to use them anyway"
+        fingerprint = None if self.config.allow_other_features else self.fingerprint
+        ours = {
+            name: known for name, known in (("width", self.width), ("fingerprint", fingerprint)) if known is not None
+        }
+        changes = difference({name: store.about[name] for name in ours}, ours, ("here", "in training"))
+        if self.classes and store.class_names not in ((), self.classes):
+            changes = changes or "class names"
+        if changes:
+            raise DataError(
+                f"{store.path}: features differ from those of the training ({changes}); use those, or set "
+                "allow_other_features = true to use features of another extractor"
             )
-        elif self.classes and store.class_names not in ((), self.classes):
-            problem = "have other class names than those of the training"
-        else:
-            return
-        raise DataError(f"{store.path}: features {problem}; or use those of the training")
 
 
 class StoredEmbedder(Embedder):
@@ -168,10 +164,8 @@ class StoredEmbedder(Embedder):
     """
 
     places: ClassVar[int] = 4
-    typed: ClassVar[bool] = (
-        True  # whether the token type of a region is the index of its picture; if not, regions beyond
-    )
-    # the limit count too in the statistics that initialise W
+    typed: ClassVar[bool] = True  # whether the token type of a region is the index of its picture; if not, regions
+    # beyond the limit count too in the statistics that initialise W
     reader: StoreReader
     mean: Tensor  # (D,)
     deviation: Tensor  # (D,)
@@ -187,11 +181,11 @@ class StoredEmbedder(Embedder):
             self.reader.classes = store.class_names or None
             if not is_loading():
                 statistics = measure(store, self.reader.limit if self.typed else None)
-        self.normalise = config.normalize
+        self.standard = config.normalize == "standard"
         assert self.reader.width is not None  # from the config or the file
         self.width = width = self.reader.width
         places = self.places * self.reader.boxes
-        if self.normalise == "standard":
+        if self.standard:
             self.register_buffer("mean", torch.zeros(width))
             self.register_buffer("deviation", torch.ones(width))
         self.projection = nn.Linear(width + places, backbone.input_size)
@@ -213,9 +207,9 @@ class StoredEmbedder(Embedder):
         return boxes
 
     def inferred_settings(self) -> dict[str, Any]:
-        found = {"classes": self.reader.classes, "compared": self.reader.config.compared}
-        given = {name: value for name, value in found.items() if value}
-        return {"width": self.width, "fingerprint": self.reader.fingerprint, **given}
+        settings = {"classes": self.reader.classes, "compared": self.reader.config.compared}
+        known = {name: value for name, value in settings.items() if value}
+        return {"width": self.width, "fingerprint": self.reader.fingerprint, **known}
 
     def vocabularies(self) -> dict[str, tuple[str, ...]]:
         """The class names of masked regions; empty if the store has no classes."""
@@ -240,11 +234,7 @@ class StoredEmbedder(Embedder):
 
     def _normalised(self, visual: Tensor) -> Tensor:
         visual = visual.to(self.projection.weight.dtype)
-        if self.normalise == "length":
-            return nn.functional.normalize(visual, dim=-1)
-        if self.normalise == "standard":
-            return (visual - self.mean) / self.deviation
-        return visual
+        return (visual - self.mean) / self.deviation if self.standard else visual
 
     @torch.no_grad()
     def init_from_statistics(self, mean: Tensor, deviation: Tensor, scale: float) -> None:
@@ -252,15 +242,12 @@ class StoredEmbedder(Embedder):
         deviation of word embeddings. The outputs of W then have mean 0 and the length of word embeddings, so that
         neither dominates. Features of ReLU networks are far from 0; without the bias, all regions would start as nearly
         the same vector."""
-        if self.normalise == "standard":
+        if self.standard:
             self.mean.copy_(mean)
             self.deviation.copy_(deviation)
             mean, deviation = torch.zeros_like(mean), torch.ones_like(deviation)
-        elif self.normalise == "length":
-            length = (mean.square() + deviation.square()).sum().sqrt().clamp(min=1e-6)
-            mean, deviation = mean / length, deviation / length
         weight, bias = self.projection.weight, self.projection.bias
-        features, places = weight[:, : self.width], weight[:, self.width :]
+        features, places = weight.split([self.width, weight.shape[1] - self.width], 1)
         share = 1 - BOX_SHARE * bool(places.numel())
         features.normal_(std=scale * (share / deviation.square().sum().clamp(min=1e-12)).sqrt().item())
         bias.copy_(-(features @ mean))

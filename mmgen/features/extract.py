@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,9 +12,7 @@ from ..errors import DataError, shown
 from ..parts import Extractor, FailedImage, Picture
 from ..progress import Progress
 from .shards import Shard
-from .writer import StoreWriter
-
-WAIT = 1.0  # seconds between two checks whether another process still writes the store
+from .writer import WAIT, StoreWriter
 
 
 @dataclass(frozen=True)
@@ -48,25 +47,25 @@ def extract(
     dtype: str = "float16",
     shard: Shard | None = None,
     progress: Progress | None = None,
-    wait: bool = False,
 ) -> Summary:
     """Add the images of `source`, or those of a shard, that are not yet in the store at `path`. After a stop at any
-    moment, the same call continues. `wait`: wait while another process writes the store, instead of raising DataError.
+    moment, the same call continues. While another process writes the store, it waits.
     """
     progress = progress or Progress()
-    written, duplicates, broken, waited = 0, 0, list[tuple[str, str]](), False
+    written, duplicates, broken = 0, 0, list[tuple[str, str]]()
 
-    def busy(_: str) -> None:
-        nonlocal waited
-        if not waited:
-            progress.say(f"{path}: another process is writing this store; waiting until it ends")
-        waited = True
+    @functools.cache
+    def say(holder: str) -> None:
+        progress.say(f"{path}: {holder or 'another process'} is writing this store; waiting until it ends")
+
+    def busy(holder: str) -> None:
+        say(holder)
         time.sleep(WAIT)
 
     if shard is not None and not isinstance(source, Path):
         source = [picture for picture in source if shard.owns(picture.key)]
     prefix = f"shard-{shard.number}-of-{shard.count}" if shard else "part"
-    with StoreWriter(path, extractor.fingerprint, dtype, prefix, busy if wait else None) as writer:
+    with StoreWriter(path, extractor.fingerprint, dtype, prefix, busy) as writer:
         before, total = frozenset(writer.keys), extractor.count(source)
         with progress.task("features", total, "images", done=min(len(before), total or len(before))) as advance:
             for outcome in extractor.records(source, before):

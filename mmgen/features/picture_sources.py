@@ -20,10 +20,9 @@ def folder_pictures(folder: str | Path) -> list[Picture]:
     folder = Path(folder)
     if not folder.is_dir():
         raise DataError(f"{folder}: {'is a file' if folder.exists() else 'no such folder'}; give a folder of images")
-    pictures = [Picture(key, partial(open_image, path)) for key, path in images_by_key(folder).items()]
-    if not pictures:
+    if not (paths := images_by_key(folder)):
         raise DataError(f"{folder}: contains no images ({', '.join(SUFFIXES)})")
-    return pictures
+    return [Picture(key, partial(open_image, path)) for key, path in paths.items()]
 
 
 def pictures_of(source: str) -> Iterable[Picture]:

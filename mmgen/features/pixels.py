@@ -48,19 +48,16 @@ def _as_bytes(values: np.ndarray) -> np.ndarray:
 
 
 def from_array(array: np.ndarray) -> Image.Image:
-    """An array of pixels as RGB: (H, W) grey, (H, W, 3) RGB, or (H, W, 2) and (H, W, 4) with alpha; of uint8, of
-    uint16, which is divided by 257, or of bool. Raises ValueError for any other array, also for int64, since nobody
-    knows its range."""
+    """An array of pixels as RGB: (H, W) grey, (H, W, 3) RGB, or (H, W, 4) with alpha; of uint8; grey also of
+    uint16 or bool. Raises ValueError for any other array, since nobody knows its range."""
     array = np.asarray(array)
-    if array.shape[2:] not in ((), (1,), (2,), (3,), (4,)) or array.ndim < 2 or array.dtype.name not in KINDS:
+    try:
+        if array.ndim < 2 or 0 in array.shape or array.dtype.name not in KINDS:
+            raise TypeError
+        return as_rgb(Image.fromarray(array))
+    except TypeError:
+        kind = f"{array.shape} of {array.dtype}"
         raise ValueError(
-            "the array of a picture must be (H, W), (H, W, 3) or (H, W, 4) of uint8, uint16 or bool, not "
-            f"{array.shape} of {array.dtype}; convert values from 0 to 255 with array.astype('uint8'), values from 0 "
-            "to 1 with (255 * array).astype('uint8'), and put the channels last"
-        )
-    if 0 in array.shape:
-        raise ValueError(f"the picture has no pixels: it is {array.shape[1]} wide and {array.shape[0]} high")
-    array = (
-        _as_bytes(array) if array.dtype.itemsize == 2 else array.astype(np.uint8) * (255 if array.dtype == bool else 1)
-    )
-    return as_rgb(Image.fromarray(array[:, :, 0] if array.shape[2:] == (1,) else array))
+            f"the array of a picture must be (H, W), (H, W, 3) or (H, W, 4) of uint8, not {kind}; "
+            "convert values from 0 to 1 with (255 * array).astype('uint8'), and put the channels last"
+        ) from None

@@ -36,9 +36,7 @@ def hide_regions(
     if not names:
         raise DataError("cannot mask regions to predict their classes, because the features have no classes")
     if classes is not None and classes.names != tuple(names):
-        raise DataError(
-            f"the {len(classes.names)} class names of the regions differ from the {len(names)} that are predicted"
-        )
+        raise DataError("the class names of the regions differ from those that are predicted")
     predicted, hidden = np.zeros((2, count), bool)
     labels = np.full((count, len(names)), -100, np.float32)
     if classes is None:

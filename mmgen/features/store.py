@@ -22,10 +22,10 @@ import json
 import math
 import zlib
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import accumulate, chain, count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -36,54 +36,42 @@ from .fingerprints import RANDOM, difference, is_random
 
 FORMAT = b"mmgen features 2"
 PARTS = "[!.]*.h5"
-IN_MEMORY = 128 << 20  # stores of up to this many bytes are read completely: slicing arrays is far faster
 UNKNOWN = {"boxes": np.nan, "scores": np.nan, "labels": -1, "class_ids": -1, "class_probabilities": 0}  # in a column
 
 
-class Rows(NamedTuple):
-    """Where a dataset lies in a file."""
-
-    path: Path
-    offset: int
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-
-    def read(self, first: int = 0, last: int | None = None) -> np.ndarray:
-        """The rows first:last. Raises ValueError if the file ends before."""
-        shape = ((self.shape[0] if last is None else last) - first, *self.shape[1:])
-        offset = self.offset + first * math.prod(shape[1:]) * self.dtype.itemsize
-        return np.fromfile(self.path, self.dtype, math.prod(shape), offset=offset).reshape(shape)
-
-
 class Part:
-    """One file of a store. HDF5 says where its datasets lie, and their rows are read without it: so no file stays open,
+    """One file of a store. HDF5 says where its datasets lie, and the file is mapped into memory: so none stays open,
     and a store can be pickled and forked. Raises DataError for a file that is damaged, or no part of a store.
 
     about  what all parts of a store share: width, dtype and fingerprint of the features
     """
 
-    def __init__(self, path: Path, small: bool) -> None:
+    def __init__(self, path: Path) -> None:
         import h5py
 
-        self.path, self.small = path, small
-        self._memory: dict[str, np.ndarray] = {}
+        self.path = path
         try:
             with h5py.File(path, "r", locking="best-effort") as file:
                 layout = file.id.get_create_plist().get_version()[0]  # older ones have no checksums of what is where
                 if layout < 2 or file.attrs.get("format") != FORMAT:
                     raise ValueError("another format")
                 fingerprint, self.checksum = json.loads(file.attrs["fingerprint"]), int(file.attrs["checksum"])
-                self.datasets = {name.decode(): _place(path, file, name) for name in sorted(file.id)}
+                content = np.memmap(path, mode="r")
+                self.datasets = {name.decode(): _dataset(content, file, name) for name in sorted(file.id)}
             self.keys, self.label_names, self.class_names = map(self._texts, ("keys", "label_names", "class_names"))
-            self.ends = self.datasets["ends"].read()
-            _, _, (total, width), dtype = self.datasets["features"]
-            self.about: dict[str, Any] = {"width": width, "dtype": str(dtype), "fingerprint": dict(fingerprint)}
+            self.ends = self.datasets["ends"]
             self.rows = {name: self.datasets[name] for name in ("features", *UNKNOWN) if name in self.datasets}
+            total, width = self.rows["features"].shape
+            self.about: dict[str, Any] = {
+                "width": width,
+                "dtype": str(self.rows["features"].dtype),
+                "fingerprint": dict(fingerprint),
+            }
             lengths = np.diff(self.ends, prepend=0)
-            sizes = {int(lengths.sum()), *(rows.shape[0] for rows in self.rows.values())}
+            sizes = {int(lengths.sum()), *map(len, self.rows.values())}
             if len(lengths) != len(self.keys) or (lengths < 0).any() or sizes != {total}:
                 raise ValueError("its datasets do not match")
-        except (OSError, RuntimeError, LookupError, ValueError, TypeError) as error:
+        except (OSError, RuntimeError, LookupError, ValueError, TypeError, OverflowError) as error:
             reason = str(error).partition("\n")[0]
             raise DataError(
                 f"{path}: not a part of a feature store, or damaged ({reason}); create it again; published "
@@ -91,7 +79,7 @@ class Part:
             ) from None
 
     def _texts(self, name: str) -> tuple[str, ...]:
-        return tuple(map(str, json.loads(self.datasets[name].read().tobytes()))) if name in self.datasets else ()
+        return tuple(map(str, json.loads(self.datasets[name].tobytes()))) if name in self.datasets else ()
 
     def span(self, place: int) -> tuple[int, int]:
         """The first row of an image, and the row after its last."""
@@ -100,56 +88,50 @@ class Part:
     def record(self, place: int, limit: int | None) -> Record:
         """The record of an image, with at most the first `limit` regions."""
         first, last = self.span(place)
-        last = last if limit is None else min(last, first + limit)
-        try:
-            if self.small and not self._memory:
-                self._memory = {name: rows.read() for name, rows in self.rows.items()}
-            read = {name: values[first:last] for name, values in self._memory.items()}
-            read = read or {name: rows.read(first, last) for name, rows in self.rows.items()}
-            boxes, scores = (
-                None if values is None or np.isnan(values).any() else values
-                for values in map(read.get, ("boxes", "scores"))
-            )
-            labels = read.get("labels", np.array([-1]))
-            names = None if (labels < 0).any() else tuple(self.label_names[label] for label in labels.tolist())
-            classes = None
-            if self.class_names:
-                classes = Classes(self.class_names, read["class_ids"], read["class_probabilities"])
-        except (OSError, LookupError, ValueError, TypeError) as error:
-            raise DataError(f"{self.path}: image '{self.keys[place]}' is damaged: {error}; create it again") from None
-        return Record(
-            self.keys[place],
-            read["features"],
-            boxes,
-            names,
-            scores,
-            classes if classes and classes.known.any() else None,
+        rows = {name: values[first:last][:limit] for name, values in self.rows.items()}
+        boxes, scores = (
+            None if (values := rows.get(name)) is None or np.isnan(values).any() else values
+            for name in ("boxes", "scores")
         )
+        names, classes = None, None
+        try:
+            if (labels := rows.get("labels")) is not None and (labels >= 0).all():
+                names = tuple(self.label_names[label] for label in labels.tolist())
+            if self.class_names:
+                classes = Classes(self.class_names, rows["class_ids"], rows["class_probabilities"])
+                classes = classes if classes.known.any() else None
+        except (LookupError, ValueError, TypeError) as error:
+            raise DataError(f"{self.path}: image '{self.keys[place]}' is damaged: {error}; create it again") from None
+        return Record(self.keys[place], rows["features"], boxes, names, scores, classes)
 
     def check(self) -> None:
         """Raises DataError if the bytes of the datasets have changed since the file was written."""
-        found = 0
-        for rows in self.datasets.values():
-            found = zlib.crc32(rows.read().tobytes(), found)
-        if found != self.checksum:
+        if checksum(self.datasets) != self.checksum:
             raise DataError(
                 f"{self.path}: damaged, its checksum differs; copy the file again, or delete and extract it"
             )
 
 
-def _place(path: Path, file: Any, name: bytes) -> Rows:
-    """Where a dataset lies: in one piece, unpacked, in the file itself. Raises ValueError for any other, so that
-    reading takes no more memory than the file has bytes, and runs nothing."""
+def checksum(datasets: Mapping[str, np.ndarray]) -> int:
+    """CRC-32 of the bytes of all datasets, in the order of their names."""
+    crc = 0
+    for _, values in sorted(datasets.items()):
+        crc = zlib.crc32(values.reshape(-1).view(np.uint8).data, crc)
+    return crc
+
+
+def _dataset(content: np.ndarray, file: Any, name: bytes) -> np.ndarray:
+    """A dataset that lies in one piece, unpacked, in the file itself. Raises ValueError for any other, so that reading
+    takes no more memory than the file has bytes, and runs nothing."""
     import h5py
 
     if file.id.links.get_info(name).type != h5py.h5l.TYPE_HARD:
         raise ValueError(f"'{name.decode()}' is a link")
     dataset = h5py.h5d.open(file.id, name)  # an h5py.Dataset takes four times as long
-    offset, shape, dtype = dataset.get_offset(), dataset.shape, dataset.dtype
-    size = math.prod(shape) * dtype.itemsize
-    if dtype.kind not in "fiu" or size and (offset is None or offset + size > path.stat().st_size):
+    offset, count = dataset.get_offset(), math.prod(dataset.shape)
+    if dataset.dtype.kind not in "fiu" or (count and offset is None):
         raise ValueError(f"'{name.decode()}' is not stored as numbers, in one piece, in the file")
-    return Rows(path, offset or 0, shape, dtype)
+    return np.frombuffer(content, dataset.dtype, count, offset or 0).reshape(dataset.shape)
 
 
 class FeatureStore:
@@ -165,8 +147,7 @@ class FeatureStore:
         if not files:
             advice = "create them with `mmgen features extract` or `mmgen features import`"
             raise DataError(f"{path}: no features; {advice}")
-        small = sum(file.stat().st_size for file in files) <= IN_MEMORY
-        self.parts = [Part(file, small) for file in files]
+        self.parts = [Part(file) for file in files]
         self.about = self.parts[0].about
         self.width, self.fingerprint = self.about["width"], self.about["fingerprint"]
         self.class_names = next((part.class_names for part in self.parts if part.class_names), ())
@@ -203,7 +184,7 @@ class FeatureStore:
 
     def count(self, key: str) -> int:
         """The number of regions of an image; 0 for an unknown key."""
-        if key not in self._places:
+        if key not in self:
             return 0
         part, place = self._find(key)
         first, last = part.span(place)
@@ -222,10 +203,9 @@ class FeatureStore:
             "path": str(self.path),
             "images": len(self),
             "regions per image": [int(regions.min()), round(float(regions.mean()), 1), int(regions.max())],
-            "images without regions": int((regions == 0).sum()),
             "holds": list(dict.fromkeys(name for part in self.parts for name in part.rows)),
             "bytes": sum(part.path.stat().st_size for part in self.parts),
-            **({"classes": len(self.class_names)} if self.class_names else {}),
             **({"weights": RANDOM} if is_random(self.fingerprint) else {}),
+            "classes": len(self.class_names),
             **self.about,
         }

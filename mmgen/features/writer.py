@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
@@ -21,8 +20,9 @@ from ..errors import DataError, RunError
 from ..files import locked, write_atomically
 from ..parts import Record
 from .fingerprints import difference
-from .store import FORMAT, PARTS, UNKNOWN, FeatureStore
+from .store import FORMAT, PARTS, UNKNOWN, FeatureStore, checksum
 
+WAIT = 1.0  # seconds between two checks whether another process still writes the store
 PART_BYTES, PART_SECONDS = 256 << 20, 60.0  # after so many bytes of features, or so long, a part is written
 
 
@@ -35,7 +35,7 @@ class StoreWriter:
                 writer.add(record)
 
     prefix  of the names of the parts: writers with different ones may fill one folder at the same time
-    busy    called repeatedly while another process writes parts with this prefix; by default DataError is raised then
+    busy    called repeatedly while another process writes parts with this prefix; by default it waits
     keys    the images in the store
     """
 
@@ -45,9 +45,9 @@ class StoreWriter:
         fingerprint: Mapping[str, Any],
         dtype: str = "float16",
         prefix: str = "part",
-        busy: Callable[[str], None] | None = None,
+        busy: Callable[[str], None] = lambda holder: time.sleep(WAIT),
     ) -> None:
-        self.path, self.dtype, self.prefix, self.busy = Path(path), dtype, prefix, busy or self._refuse
+        self.path, self.dtype, self.prefix, self.busy = Path(path), dtype, prefix, busy
         self.fingerprint = json.loads(json.dumps(fingerprint))
         self.keys: set[str] = set()
         self._like: Record | None = None  # as all others have to be
@@ -67,9 +67,7 @@ class StoreWriter:
                 store = FeatureStore(self.path)
                 ours = {**store.about, "dtype": self.dtype, "fingerprint": self.fingerprint}
                 if changes := difference(store.about, ours):
-                    raise DataError(
-                        f"{self.path}: contains other features ({changes}); delete them, or write elsewhere"
-                    )
+                    raise DataError(f"{self.path}: has other features ({changes}); delete them, or write elsewhere")
                 self.keys = set(store)
                 of_classes = (part.keys[0] for part in store.parts if part.class_names)
                 self._like = store.read(next(of_classes, store.parts[0].keys[0]))
@@ -79,9 +77,6 @@ class StoreWriter:
     def __exit__(self, *_: object) -> None:
         with self._opened:
             self.flush()
-
-    def _refuse(self, holder: str) -> None:
-        raise DataError(f"{self.path}: {holder or 'another process'} is writing this store; wait until it ends")
 
     def add(self, record: Record) -> bool:
         """Add a record; False if its image is already in the store. Raises DataError for an invalid record."""
@@ -111,47 +106,40 @@ class StoreWriter:
 
         try:
             with h5py.File(path, "w", libver=("v110", "v110")) as file:  # older layouts have no checksums
-                checksum = 0
                 for name, values in sorted(datasets.items()):
                     file.create_dataset(name, data=values)
-                    checksum = zlib.crc32(values.reshape(-1).view(np.uint8).data, checksum)
                 fingerprint = np.bytes_(json.dumps(self.fingerprint))  # a str lies where HDF5 has no checksums
-                file.attrs.update({"format": np.bytes_(FORMAT), "fingerprint": fingerprint, "checksum": checksum})
+                attributes = {"format": np.bytes_(FORMAT), "fingerprint": fingerprint, "checksum": checksum(datasets)}
+                file.attrs.update(attributes)
         except RuntimeError as error:  # h5py's, when the disk is full
             raise OSError(str(error)) from None
 
 
 def _datasets(records: Sequence[Record]) -> dict[str, np.ndarray]:
     """The datasets of a part."""
-    labels: dict[str, int] = {}
-    columns = [_columns(record, labels) for record in records]
+    numbers: dict[str, int] = {}  # of label names
+    classes = [record.classes for record in records]
+    columns: dict[str, list[np.ndarray | None]] = {
+        "boxes": [record.boxes for record in records],
+        "scores": [record.scores for record in records],
+        "labels": [
+            None if names is None else np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int32)
+            for names in (record.region_names for record in records)
+        ],
+        "class_ids": [known.ids.astype(np.int32) if known else None for known in classes],
+        "class_probabilities": [known.probabilities.astype(np.float32) if known else None for known in classes],
+    }
     lengths = [len(record.features) for record in records]
     datasets = {"features": np.concatenate([record.features for record in records]), "ends": np.cumsum(lengths)}
-    for name, unknown in UNKNOWN.items():
-        given = [of[name] for of in columns]
-        known = [values for values in given if values is not None]
-        if known:
-            row, kind = known[0].shape[1:], known[0].dtype
-            datasets[name] = np.concatenate(
-                [np.full((n, *row), unknown, kind) if v is None else v for v, n in zip(given, lengths, strict=True)]
-            )
-    texts: dict[str, Sequence[str]] = {"keys": [record.key for record in records], "label_names": [*labels]}
-    if classes := next(filter(None, (record.classes for record in records)), None):
-        texts["class_names"] = classes.names
+    for name, column in columns.items():
+        if (some := next((values for values in column if values is not None), None)) is not None:
+            absent = np.full((max(lengths), *some.shape[1:]), UNKNOWN[name], some.dtype)
+            rows = [absent[:n] if v is None else v for v, n in zip(column, lengths, strict=True)]
+            datasets[name] = np.concatenate(rows)
+    texts: dict[str, Sequence[str]] = {"keys": [record.key for record in records], "label_names": [*numbers]}
+    for known in filter(None, classes):
+        texts["class_names"] = known.names
     return datasets | {name: np.frombuffer(json.dumps(text).encode(), np.uint8) for name, text in texts.items()}
-
-
-def _columns(record: Record, labels: dict[str, int]) -> dict[str, np.ndarray | None]:
-    """The rows of a record in the datasets of `UNKNOWN`. Names that are new get the next number in `labels`."""
-    names, classes = record.region_names, record.classes
-    numbers = names if names is None else [labels.setdefault(name, len(labels)) for name in names]
-    return {
-        "boxes": record.boxes,
-        "scores": record.scores,
-        "labels": None if numbers is None else np.array(numbers, np.int32),
-        "class_ids": None if classes is None else classes.ids.astype(np.int32),
-        "class_probabilities": None if classes is None else classes.probabilities.astype(np.float32),
-    }
 
 
 def checked(record: Record, dtype: str, like: Record | None = None) -> Record:
@@ -163,15 +151,11 @@ def checked(record: Record, dtype: str, like: Record | None = None) -> Record:
             raise DataError(f"image '{record.key}': {problem}")
 
     regions, width = (*np.shape(record.features), 0, 0)[:2]
-    shapes = {
-        "features": (regions, like.features.shape[1] if like else width),
-        "boxes": (regions, 4),
-        "scores": (regions,),
-    }
+    width = like.features.shape[1] if like else width
     stored: dict[str, Any] = {}
-    for name, shape in shapes.items():
-        if (given := getattr(record, name)) is not None:
-            values, kind = np.asarray(given), dtype if name == "features" else "float32"
+    for name, shape in {"features": (regions, width), "boxes": (regions, 4), "scores": (regions,)}.items():
+        if getattr(record, name) is not None:
+            values, kind = np.asarray(getattr(record, name)), dtype if name == "features" else "float32"
             numbers = values.shape == shape and values.dtype.kind in "fiu"
             require(numbers, f"{name} must be numbers {shape}, not {values.dtype} {values.shape}")
             with np.errstate(over="ignore"):

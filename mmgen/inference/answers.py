@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError, RunError
+from ..errors import DataError
 from ..examples import LOG_PROBABILITY, Generation, Prediction
+from ..files import write_errors
 from ..parts import Picture
 from ..progress import html_table
 from ..reading.text import json_lines
@@ -47,12 +47,10 @@ class Answer:
         from ..report.pictures import picture_tags
 
         if self.error:
-            rows = [[self.error]]
-        elif self.texts:
-            rows = [[text.text, f"{text.score:.2f}"] for text in self.texts]
+            rows = [["error"], [self.error]]
         else:
-            rows = [[f"{json.dumps(self.value, ensure_ascii=False):.200}", f"{self.score:.1%}"]]
-        rows = [["error"] if self.error else ["answer", "score"], *rows]
+            shown = self.texts or [self.best]
+            rows = [["answer", "score"], *([f"{answer.value!s:.200}", f"{answer.score:.2f}"] for answer in shown)]
         return picture_tags(self.pictures) + html_table(rows, self.remarks, self.id)
 
     @property
@@ -76,21 +74,17 @@ class Answer:
 
     def as_json(self) -> dict[str, Any]:
         """The answer as a JSON object; "remarks" only if the answer has some."""
-        line: dict[str, Any] = {"id": self.id}
-        if self.error:
-            line["error"] = self.error
-        elif self.prediction is not None:
-            line |= {"value": self.prediction.value, "score": round(self.prediction.score, 4)}
-            line |= {"choices": list(self.choices)} if self.choices else {}
-        else:
-            line["texts"] = [
-                {"text": text.text, "score": round(text.score, 4)}
-                | ({} if text.score_kind == LOG_PROBABILITY else {"score_kind": text.score_kind})
-                | ({"prompt": text.prompt} if text.prompt else {})
-                for text in self.texts
-            ]
-            line |= {} if self.seed is None else {"seed": self.seed}
-        return line | ({"remarks": list(self.remarks)} if self.remarks else {})
+        texts = [
+            {"text": text.text, "score": round(text.score, 4)}
+            | ({} if text.score_kind == LOG_PROBABILITY else {"score_kind": text.score_kind})
+            | ({"prompt": text.prompt} if text.prompt else {})
+            for text in self.texts
+        ]
+        made = self.prediction
+        predicted = {"value": made.value, "score": round(made.score, 4), "choices": [*self.choices]} if made else {}
+        line = {"id": self.id, "error": self.error, "texts": texts, **predicted, "seed": self.seed}
+        line["remarks"] = [*self.remarks]
+        return {name: value for name, value in line.items() if name == "value" or value not in ("", [], None)}
 
 
 class AnswersFile:
@@ -99,30 +93,21 @@ class AnswersFile:
 
     def __init__(self, path: Path) -> None:
         self.path, self.partial = path, path.with_name(f".{path.name}.partial")
-        self.done: set[str] = set()
-        with self._written():
+        with write_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             text = self.partial.read_bytes() if self.partial.exists() else b""
-            whole = text[: text.rfind(b"\n") + 1]  # a killed process may leave half a line
-            self.partial.write_bytes(whole)
+            self.partial.write_bytes(text[: text.rfind(b"\n") + 1])  # a killed process may leave half a line
         self.done = {line["id"] for line in lines_of(self.partial)}
 
     def add(self, line: Mapping[str, Any]) -> None:
         text = json.dumps(line, ensure_ascii=False)
-        with self._written(), self.partial.open("a", encoding="utf-8", errors="backslashreplace") as file:
+        with write_errors(self.path), self.partial.open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(f"{text}\n")
         self.done.add(line["id"])
 
     def finish(self) -> None:
-        with self._written():
+        with write_errors(self.path):
             self.partial.replace(self.path)
-
-    @contextlib.contextmanager
-    def _written(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise RunError(f"{self.path}: cannot be written: {error.strerror or error}") from None
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from safetensors.torch import save_file
 
 from ..configs import FeaturesConfig
-from ..errors import RunError, UnavailableError
+from ..errors import RunError
 from ..files import write_folder, write_json
 from ..model import EMBEDDERS
 from ..parts import Embedder
 from ..recipe.paths import without_local_paths
-from ..recipe.tables import PRETRAINED, NoData, Recipe
+from ..recipe.tables import PRETRAINED, NoData, Recipe, parts_in
 from ..registry import installed
 from ..storage.model_files import EXTRACTORS, write_model_files
 from ..storage.run_folder import RunFolder
@@ -22,8 +22,6 @@ from .model_card import model_card
 
 if TYPE_CHECKING:
     from .predictor import Predictor
-
-WITHOUT = "leave the extractor out with --without-extractor, in Python extractor=False"
 
 
 def export(
@@ -42,7 +40,7 @@ def export(
 
     Raises RunError for an existing folder, and UnavailableError for an extractor that cannot be saved."""
     path, model = Path(folder), predictor.model
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    if path.exists():
         raise RunError(f"{path}: already exists; choose another folder or delete it")
     recipe = _exported_recipe(predictor, extractor)
     left_out = tuple(
@@ -105,11 +103,11 @@ def _exported_recipe(predictor: Predictor, extractor: bool) -> Recipe:
             )
         },
         "default_step": None,
-        "data": NoData(about=predictor.trained_on[:80]),
+        "data": NoData(about=recipe.only_about(predictor.step)[:80]),
         **dict.fromkeys(("metrics", "probes", "callbacks"), {}),
     }
     exported = without_local_paths(recipe.model_copy(update=changes))
-    return exported.model_copy(update={"plugins": tuple(map(Path, installed().files(exported.parts())))})
+    return exported.model_copy(update={"plugins": tuple(map(Path, installed().files(parts_in(exported))))})
 
 
 def _adds_terms(embedder: Embedder) -> bool:
@@ -118,13 +116,9 @@ def _adds_terms(embedder: Embedder) -> bool:
 
 
 def _save_extractors(predictor: Predictor, folder: Path) -> None:
-    """Save the extractor of each input of the step. Raises UnavailableError."""
-    for name in predictor.names.inputs:
-        if name not in predictor.features:
-            continue
-        (folder / name).mkdir(parents=True)
-        try:
+    """Save the extractor of each input of the step, if it is known. Raises UnavailableError."""
+    for name, embedder in predictor.features.embedders.items():
+        extractor = embedder.reader.config.extractor
+        if extractor and extractor.source == "pictures":
+            (folder / name).mkdir(parents=True)
             predictor.features.extractor(name).save(folder / name)
-        except (UnavailableError, NotImplementedError) as error:
-            reason = str(error) or f"{predictor.where}: the extractor of '{name}' cannot be saved"
-            raise UnavailableError(f"{reason}; or {WITHOUT}") from None

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from ..errors import RunError, UnavailableError
 from ..files import read_table
 from ..recipe.tables import NO_DATA
-from ..storage.recipe_file import missing
 
 HUB = "hf:"
 REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
@@ -27,30 +28,13 @@ def hub_name(text: str) -> tuple[str, str | None]:
 def find_folder(where: str | Path, **hub: Any) -> Path:
     """The folder of a model: that of a run or an export, or the downloaded files of a name on the hub. Raises RunError
     and UnavailableError."""
-    text, path = str(where), Path(where)
-    if text.startswith(HUB):
-        return _download(text, **hub)
-    if not path.exists() and REPOSITORY.fullmatch(text.partition("@")[0]):
-        raise RunError(
-            f"{text}: no such folder; for a model on the Hugging Face Hub write hf:{text}, for a folder ./{text}"
-        )
-    return path
-
-
-def check_folder(where: str) -> None:
-    """Raises RunError for a folder that does not exist, before torch is imported. Names of the hub are not checked."""
-    if not where.startswith(HUB) and not (folder := find_folder(where)).exists():
-        raise missing(folder)
-
-
-def _download(name: str, **hub: Any) -> Path:
+    if not (name := str(where)).startswith(HUB):
+        return Path(where)
     from huggingface_hub import snapshot_download
 
     repository, revision = hub_name(name)
-    try:
+    with _hub_errors(name, "downloaded"):
         folder = Path(snapshot_download(repository, revision=revision, allow_patterns=[*FILES], **hub))
-    except Exception as error:  # the hub's client and the network raise errors of many kinds
-        raise _unavailable(name, "downloaded", error) from None
     check_export(folder, name)
     return folder
 
@@ -75,25 +59,27 @@ def push(folder: str | Path, where: str, *, private: bool = False, token: str | 
     from huggingface_hub import HfApi, ModelCard
 
     api = HfApi(token=token)
-    try:
+    with _hub_errors(where, "pushed"):
         ModelCard.load(path / "README.md").validate()
         api.create_repo(repository, private=private, exist_ok=True)
         if branch:
             api.create_branch(repository, branch=branch, exist_ok=True)
-        message = "Model exported by mmgen"
-        return str(
-            api.upload_folder(
-                repo_id=repository,
-                folder_path=path,
-                revision=branch,
-                allow_patterns=[*FILES],
-                commit_message=message,
-            ).commit_url
+        commit = api.upload_folder(
+            repo_id=repository,
+            folder_path=path,
+            revision=branch,
+            allow_patterns=[*FILES],
+            commit_message="Model exported by mmgen",
         )
-    except Exception as error:  # the hub's client and the network raise errors of many kinds
-        raise _unavailable(where, "pushed", error) from None
+    return str(commit.commit_url)
 
 
-def _unavailable(name: str, what: str, error: Exception) -> UnavailableError:
-    reason = " ".join(str(error).split())[:200] or type(error).__name__
-    return UnavailableError(f"{name}: cannot be {what}: {reason}; check the name, the connection, and `hf auth login`")
+@contextlib.contextmanager
+def _hub_errors(name: str, what: str) -> Iterator[None]:
+    """Raises UnavailableError for errors of the hub's client and of the network, which are of many kinds."""
+    try:
+        yield
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        advice = "check the name, the connection, and `hf auth login`"
+        raise UnavailableError(f"{name}: cannot be {what}: {reason}; {advice}") from None

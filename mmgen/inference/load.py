@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,23 +17,22 @@ from ..data.datasets import Datasets
 from ..errors import DataError, RecipeError, RunError, placed
 from ..features.uninitialised import Uninitialised
 from ..files import read_table
-from ..recipe.layers import setting_table
 from ..recipe.load import with_settings
-from ..recipe.messages import mistake_text
+from ..recipe.messages import describe_mistake
 from ..recipe.tables import NoData, Recipe
 from ..registry import installed, load_files
 from ..storage.model_files import EXTRACTORS, INPUTS, build_model, features_file, prepare_inputs
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import parts_in_weights, read_step
 from ..storage.weights import load_state
-from .best_step import ChosenStep, best_step, choose_step, form_of, trained_steps
+from .best_step import ChosenStep, best_step, choose_step, trained_steps
 from .hub import find_folder
 from .predictor import Predictor
 from .query import Query
 from .query_names import COMMAND_ADVICE
 
 log = logging.getLogger("mmgen")
-INPUT_SETTINGS = ("extractor", "features", "allow_other_features")  # keys of a trained input that may be overridden
+OVERRIDABLE = re.compile(r"decoding\b|inputs\.[\w-]+\.(extractor|features|allow_other_features)\b")
 
 
 def load(
@@ -60,16 +60,18 @@ def load(
     hub     options of `huggingface_hub.snapshot_download`: token, cache_dir, local_files_only
 
     Raises RunError, RecipeError, DataError, PluginError and UnavailableError."""
-    _check_overridable(sets)
+    if fixed := [setting for setting in sets if not OVERRIDABLE.match(setting)]:
+        raise RecipeError(
+            f"--set {fixed[0]}: the settings of a trained run are fixed; only decoding.* and an input's extractor, "
+            "features, allow_other_features (inputs.NAME.*) can be overridden"
+        )
     load_files(plugins)
     folder = RunFolder(find_folder(where, **hub))
     recipe = folder.recipe(installed())
     trained = trained_steps(folder, recipe)
-    chosen = ChosenStep(step, "") if step else best_step(recipe, folder, trained)
+    chosen = ChosenStep(step) if step else best_step(recipe, folder, trained)
     if chosen.name not in trained:
         raise RunError(f"{folder.path}: step '{chosen.name}' has no weights; trained steps: {', '.join(trained)}")
-    if chosen.reason:
-        log.info("%s: step '%s' answers, %s", folder.path, chosen.name, chosen.reason)
     predictor = _load_step(folder, recipe.decoding_as(chosen.name), chosen.name, sets)
     predictor.chosen = chosen.reason
     if step is None and len(recipe.steps) > 1:
@@ -77,7 +79,7 @@ def load(
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     try:
         predictor.model.to(device, getattr(torch, dtype) if isinstance(dtype, str) else dtype)
-    except (RuntimeError, AssertionError, TypeError, AttributeError) as error:  # torch raises any of them
+    except Exception as error:  # torch raises several kinds
         reason = str(error).partition("\n")[0]
         raise DataError(f"the model cannot be loaded to device {str(device)!r} as {dtype}: {reason}") from None
     return predictor
@@ -85,7 +87,8 @@ def load(
 
 def _load_step(folder: RunFolder, recipe: Recipe, step: str, sets: Sequence[str]) -> Predictor:
     """The predictor of a step: the parts that its weights belong to, built without weights, and those."""
-    recipe, extractors = _closed(recipe, folder, sets)
+    exported = isinstance(recipe.data, NoData)
+    recipe = _closed(recipe, folder) if exported else recipe
     recipe = with_settings(recipe, sets, installed()) if sets else recipe
     tensors = read_step(recipe, folder, step)
     input_names, objectives = parts_in_weights(recipe, step, tensors)
@@ -95,28 +98,20 @@ def _load_step(folder: RunFolder, recipe: Recipe, step: str, sets: Sequence[str]
     with placed(folder.path / "recipe.json"), Uninitialised(sum(tensor.numel() for tensor in tensors.values())):
         model = build_model(recipe.model_copy(update=needed), folder=folder.backbone)
     load_state(model, tensors, folder.weights(recipe.trained_by(step)))
-    if not isinstance(recipe.data, NoData):
+    if not exported:
         prepare_inputs(model, recipe, partial(Datasets, recipe))
-    return Predictor(model, recipe, step, folder, extractors=extractors)
+    return Predictor(model, recipe, step, folder)
 
 
-def _closed(recipe: Recipe, folder: RunFolder, sets: Sequence[str]) -> tuple[Recipe, dict[str, Path]]:
-    """The recipe of an export, which may come from a stranger, without anything outside of its folder; and the folder
-    of every input's extractor that `sets` do not replace. Runs stay as they are. Raises RunError."""
-    if not isinstance(recipe.data, NoData):
-        return recipe, {}
-    tables = [setting_table(setting)[0].get("inputs", {}) for setting in sets]
-    replaced = {name for table in tables for name, settings in table.items() if "extractor" in settings}
-    inputs, extractors = dict(recipe.inputs), {}
+def _closed(recipe: Recipe, folder: RunFolder) -> Recipe:
+    """The recipe of an export, which may come from a stranger, without anything outside of its folder: an extractor
+    counts only if the folder has it."""
+    inputs = dict(recipe.inputs)
     for name, config in recipe.inputs.items():
-        if not isinstance(config, FeaturesConfig):
-            continue
-        inputs[name] = config.model_copy(update={"features": None, **({"extractor": None} if name in replaced else {})})
-        if config.extractor is not None and name not in replaced:
-            extractors[name] = folder.path / EXTRACTORS / name
-            if not extractors[name].is_dir():
-                raise RunError(f"{extractors[name]}: missing; download or copy the complete folder again")
-    return recipe.model_copy(update={"inputs": inputs}), extractors
+        if isinstance(config, FeaturesConfig):
+            extractor = config.extractor if (folder.path / EXTRACTORS / name).is_dir() else None
+            inputs[name] = config.model_copy(update={"features": None, "extractor": extractor})
+    return recipe.model_copy(update={"inputs": inputs})
 
 
 def _restore_inputs(recipe: Recipe, folder: RunFolder, names: Sequence[str]) -> dict[str, EmbedderConfig]:
@@ -130,9 +125,8 @@ def _restore_inputs(recipe: Recipe, folder: RunFolder, names: Sequence[str]) -> 
         try:
             inputs[name] = type(config).model_validate({**dict(config), **saved[name]})
         except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, (name, *first["loc"])))
-            raise RunError(f"{path}: damaged: {place}: {mistake_text(first)}") from None
+            key, text = describe_mistake(type(config), error.errors()[0])
+            raise RunError(f"{path}: damaged: {'.'.join((name, *key))}: {text}") from None
         extractor = config.extractor if isinstance(config, FeaturesConfig) and config.features is None else None
         if extractor and (store := features_file(extractor, recipe, folder)).exists():
             inputs[name] = inputs[name].model_copy(update={"features": store})
@@ -143,37 +137,22 @@ def _other_steps(
     first: Predictor, folder: RunFolder, sets: Sequence[str]
 ) -> Callable[[Sequence[Query], bool], Predictor]:
     """A function that loads the best step of a run for queries (`choose_step`), once, like the `first` one."""
-    loaded = {first.step: first}
-    chosen_for: dict[object, ChosenStep] = {}
+    loaded: dict[Any, Predictor] = {None: first}
 
     def load_best(queries: Sequence[Query], writes: bool) -> Predictor:
-        forms = frozenset(map(form_of, queries)), writes
-        if forms not in chosen_for:
-            chosen_for[forms] = choose_step(folder.path, queries, writes)
-        chosen = chosen_for[forms]
-        if chosen.name not in loaded:
-            dtype = next(first.model.parameters()).dtype
-            predictor = load(folder.path, chosen.name, sets=sets, device=first.model.device, dtype=dtype)
-            predictor.chosen, why = chosen.reason, ", ".join(filter(None, [predictor.names.reads, chosen.reason]))
-            log.warning("%s: step '%s' answers, which reads %s", folder.path, chosen.name, why)
-            loaded[chosen.name] = predictor
-        return loaded[chosen.name]
+        forms = writes, frozenset(frozenset(query.inputs) for query in queries)
+        if forms not in loaded:
+            chosen = choose_step(folder.path, queries, writes)
+            predictor = next((known for known in loaded.values() if known.step == chosen.name), None)
+            if predictor is None:
+                device, dtype = first.model.device, first.model.dtype
+                predictor = load(folder.path, chosen.name, sets=sets, device=device, dtype=dtype)
+                predictor.chosen = chosen.reason
+                log.warning("%r answers", predictor)
+            loaded[forms] = predictor
+        return loaded[forms]
 
     return load_best
-
-
-def _check_overridable(sets: Sequence[str]) -> None:
-    """Raises RecipeError for a setting that is fixed after training."""
-    for setting in sets:
-        ((table, value),) = setting_table(setting)[0].items()
-        inputs = [*value.values()] if table == "inputs" and isinstance(value, dict) else []
-        if table != "decoding" and not (
-            inputs and all(isinstance(keys, dict) and {*keys} <= {*INPUT_SETTINGS} for keys in inputs)
-        ):
-            raise RecipeError(
-                f"--set {setting}: the settings of a trained run are fixed; only decoding.* and an input's "
-                f"{', '.join(INPUT_SETTINGS)} (inputs.NAME.*) can be overridden"
-            )
 
 
 def load_for(
@@ -185,11 +164,11 @@ def load_for(
     `writes`: whether the step must write texts, or predict something else. Raises RunError and DataError, naming the
     missing or unread input."""
     place = find_folder(path)
-    chosen = ChosenStep(step, "") if step else choose_step(place, queries, writes)
+    chosen = ChosenStep(step) if step else choose_step(place, queries, writes)
     predictor = load(place, chosen.name, sets=sets)
-    predictor.chosen = chosen.reason
-    predictor.names.advice = COMMAND_ADVICE
-    if writes != (predictor.kind == "text"):
-        does = "writes no texts; use `mmgen predict`" if writes else "writes texts; use `mmgen generate`"
-        raise RunError(f"{path}: step '{predictor.step}' {does}")
+    predictor.chosen, predictor.names.advice = chosen.reason, COMMAND_ADVICE
+    if writes:
+        predictor.check_writes()
+    elif predictor.kind == "text":
+        raise RunError(f"{path}: step '{predictor.step}' writes texts; use `mmgen generate`")
     return predictor

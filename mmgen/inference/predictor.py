@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -19,18 +18,20 @@ from pydantic import ValidationError
 
 from ..data.collate import Collator
 from ..data.part_checks import predict_with, write_texts
-from ..decoding import MOST_TEXTS, DecodingConfig
+from ..decoding import DecodingConfig
 from ..errors import DataError, RunError, UnavailableError
 from ..evaluation.answers import generate
 from ..evaluation.collapse import repeats_itself, unfinished
 from ..examples import Example, Generation
 from ..model import Model
 from ..oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry
+from ..parts import Picture
 from ..recipe.messages import describe_mistake
 from ..recipe.tables import GENERATOR, Recipe
+from ..storage.model_files import EXTRACTORS
 from ..storage.run_folder import RunFolder
 from .answers import Answer
-from .draws import choose_seed, draws_of
+from .draws import draws_of
 from .query import Query, queries_of
 from .query_features import QueryFeatures
 from .query_names import StepNames
@@ -51,41 +52,32 @@ class Predictor:
     recipe  the recipe of the run
     step    the name of the step
     folder  the run folder, or None
-    extractors  input -> the folder of its saved extractor; extractors of other inputs are built
+
+    `prepare` (`QueryReader.prepare`) and `finish` are the two halves of an answer, for a service.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        recipe: Recipe,
-        step: str,
-        folder: RunFolder | None = None,
-        extractors: Mapping[str, Path] = MappingProxyType({}),
-    ) -> None:
+    def __init__(self, model: Model, recipe: Recipe, step: str, folder: RunFolder | None = None) -> None:
         self.model, self.recipe, self.step, self.folder = model.eval(), recipe, step, folder
         self.where = str(folder.path) if folder else recipe.name  # the prefix of error messages
         self.chosen = ""  # why this step answers, if none was named
         self.other_steps: Callable[[Sequence[Query], bool], Predictor] | None = None  # see `_answering`
-        self.trained_on = recipe.only_about(step)  # such as "drawn scenes", if it knows nothing else
-        self._said_limits = False
+        about = recipe.only_about(step)  # such as "drawn scenes", if it knows nothing else
+        self.limits = f"trained on {about}; expect no sensible answer about anything else" if about else ""
         self.names = StepNames(recipe, step)
         self.objective, self.kind = recipe.predicts(step) or (GENERATOR, "text")  # a step that only trains writes
         if self.kind == "text" and not model.has_generator:
             raise RunError(f"{self.where}: step '{step}' only trains and predicts nothing; choose another step")
         objectives = () if self.kind == "text" and not self.names.labels else (self.objective,)
-        collate = Collator(model, tuple(self.names.inputs), objectives, predicting=True)
-        self.features = QueryFeatures(model, self.names.inputs, self.where, extractors)
-        self.reader = QueryReader(self.names, self.features, collate, model.backbone, self.kind == "choice")
+        self.collate = Collator(model, tuple(self.names.inputs), objectives, predicting=True)
+        saved = folder.path / EXTRACTORS if folder else None
+        self.features = QueryFeatures(model, self.names.inputs, self.where, saved)
+        doing, advice = ("writing", ADVICE_FEWER_TEXTS) if self.kind == "text" else ("predicting", ADVICE_SMALLER)
+        self._retry = OomRetry(doing, advice, named=attrgetter("query.id"))
+        self.prepare = QueryReader(self.names, self.features, self.collate, model.backbone).prepare
 
     def __repr__(self) -> str:
         chosen = f", {self.chosen}" if self.chosen else ""
         return f"<{self.where}: step '{self.step}'{chosen}, reads {self.names.reads}, gives {self.kind}>"
-
-    @property
-    def limits(self) -> str:
-        """A remark on what the model can be asked about; empty if its data do not limit that."""
-        trained_on = self.trained_on
-        return f"trained on {trained_on}; expect no sensible answer about anything else" if trained_on else ""
 
     def ask(
         self,
@@ -124,8 +116,8 @@ class Predictor:
         `Answer.error`."""
         numbered = queries_of(queries)
         predictor = self._answering(numbered, writes=True)
-        predictor._check_writes()
-        return predictor._answer_all(numbered, predictor.decoding(n, options), batch_size, seed)
+        predictor.check_writes()
+        return list(predictor.answers(numbered, predictor.decoding(n, options), batch_size, seed))
 
     def predict(self, query: Any) -> Answer:
         """Predict a label, a choice, a region or boxes (a step that writes gives its texts): `Answer.value` and
@@ -135,7 +127,7 @@ class Predictor:
     def predict_all(self, queries: Iterable[Any], batch_size: int = 16) -> list[Answer]:
         """The predictions for several queries; see `predict` and `ask_all`."""
         numbered = queries_of(queries)
-        return self._answering(numbered, writes=False)._answer_all(numbered, None, batch_size, None)
+        return list(self._answering(numbered, writes=False).answers(numbered, None, batch_size))
 
     def _answering(self, queries: Sequence[Query | Example], writes: bool) -> Predictor:
         """The predictor that answers these queries: this one, or, if no step was named and this one does not read
@@ -143,27 +135,18 @@ class Predictor:
         asked = [query for query in queries if isinstance(query, Query)]
         if self.other_steps is None or len(asked) < len(queries):
             return self
-        with contextlib.suppress(DataError):  # an unknown name
-            if (self.kind == "text" or not writes) and all(map(self.names.reads_exactly, asked)):
+        with contextlib.suppress(RunError, DataError):  # no step does: this one says what is missing
+            if (self.kind == "text" or not writes) and all(self.names.bind(query).exact for query in asked):
                 return self
-            for kind in (True,) if writes else (False, True):
-                with contextlib.suppress(RunError, DataError):
-                    return self.other_steps(asked, kind)
+            return self.other_steps(asked, writes)
         return self
 
-    def _check_writes(self) -> None:
+    def check_writes(self) -> None:
+        """Raises RunError for a step that does not write texts."""
         if self.kind != "text":
             raise RunError(
                 f"{self.where}: step '{self.step}' does not write texts, but predicts {self.kind}; use predict"
             )
-
-    def _answer_all(
-        self, queries: Sequence[Query | Example], options: DecodingConfig | None, batch_size: int, seed: int | None
-    ) -> list[Answer]:
-        if self.limits and not self._said_limits:
-            log.warning("%s: %s", self.where, self.limits)
-            self._said_limits = True
-        return list(self.answers(queries, options, batch_size, seed))
 
     def answers(
         self,
@@ -174,57 +157,42 @@ class Predictor:
     ) -> Iterator[Answer]:
         """Answer every query, in order; the answer to a query that cannot be read has an `Answer.error`.
         `batch_size`: larger batches are faster in total, but delay the first answer. `seed`: see `ask`."""
-        if not isinstance(batch_size, int) or batch_size < 1:
-            raise DataError(f"batch_size must be a positive integer, not {batch_size!r:.60}")
-        retry, options = self.retry(), options or self.recipe.decoding
-        seed = choose_seed(options, seed) if self.kind == "text" else None
+        if self.limits:
+            _warn_once(f"{self.where}: {self.limits}")
+        options = options or self.recipe.decoding
+        samples = self.kind == "text" and options.samples
+        if seed is not None and not samples:
+            raise DataError("seed: has an effect only on a decoding that samples (do_sample = true); leave it out")
+        if samples and seed is None:
+            seed = int(torch.randint(1 << 31, ()))
         remaining = iter(queries)
         while batch := list(itertools.islice(remaining, batch_size)):
-            yield from self.finish(self.prepare(batch), options, retry, seed)
-
-    def retry(self) -> OomRetry:
-        """For `finish`: halves batches that do not fit into memory."""
-        doing, advice = ("writing", ADVICE_FEWER_TEXTS) if self.kind == "text" else ("predicting", ADVICE_SMALLER)
-        return OomRetry(doing, advice, named=attrgetter("query.id"))
-
-    def prepare(self, queries: Sequence[Query | Example]) -> list[Prepared]:
-        """Queries before their answers are computed, see `QueryReader.prepare`."""
-        return self.reader.prepare(queries)
-
-    def slots(self, prepared: Prepared) -> float:
-        """About how many slots the input of a query takes; 0 for one that cannot be read."""
-        read = prepared.read
-        return self.reader.collate.slots([read.rows[0].example])[0] if read and read.rows else 0
+            yield from self.finish(self.prepare(batch), options, seed)
 
     def finish(
-        self,
-        batch: Sequence[Prepared],
-        options: DecodingConfig | None = None,
-        retry: OomRetry | None = None,
-        seed: int | None = None,
+        self, batch: Sequence[Prepared | Answer], options: DecodingConfig | None = None, seed: int | None = None
     ) -> list[Answer]:
         """The answers to prepared queries, from one pass of the model over all that could be read; with a `seed`, which
         a decoding that samples needs, from a pass for each."""
-        chosen, retry = options or self.recipe.decoding, retry or self.retry()
-        readable = [prepared for prepared in batch if prepared.read is not None]
-        answers: list[Answer] = []
-        for group in [readable] if seed is None else [[prepared] for prepared in readable]:
-            with draws_of(seed, group):
-                for _, results in retry.over(group, lambda piece: self._answers_of(piece, chosen)):
-                    answers += results
-        finished = iter(answers)
-        return [prepared.answer if prepared.read is None else replace(next(finished), seed=seed) for prepared in batch]
+        answers = {id(query): query for query in batch if isinstance(query, Answer)}
+        read = [query for query in batch if isinstance(query, Prepared)]
+        answer = functools.partial(self._answers_of, options=options or self.recipe.decoding)
+        for group in [read] if seed is None else [[prepared] for prepared in read]:
+            with contextlib.nullcontext() if seed is None else draws_of(seed, group[0]):
+                for piece, results in self._retry.over(group, answer):
+                    answers |= zip(map(id, piece), (replace(result, seed=seed) for result in results), strict=True)
+        return [answers[id(query)] for query in batch]
 
     @torch.inference_mode()
     def _answers_of(self, group: Sequence[Prepared], options: DecodingConfig) -> list[Answer]:
         """The answers to queries that have been read, with remarks on their texts."""
-        reads = [prepared.read for prepared in group if prepared.read is not None]
+        reads = [prepared.read for prepared in group]
         try:
             with readable(" and ".join(reads[0].rows[0].example.labels)):
-                batch = self.reader.collate.batch(reads).to(self.model.device)
+                batch = self.collate.batch(reads).to(self.model.device)
             if self.kind != "text":
                 predictions = predict_with(self.model, self.objective, batch)
-                return [replace(one.answer, prediction=made) for one, made in zip(group, predictions, strict=True)]
+                return [replace(query.answer, prediction=made) for query, made in zip(group, predictions, strict=True)]
             written = write_texts(self.model, batch, options, [read.rows[0].example for read in reads])
         except DataError as error:
             if len(group) > 1:  # one query cannot be answered; answer each separately
@@ -232,8 +200,8 @@ class Predictor:
             return [replace(group[0].answer, error=message(group[0].query, error), remarks=())]
         end = self.model.backbone.end_id
         return [
-            replace(one.answer, texts=tuple(texts), remarks=(*one.answer.remarks, *_remarks_on(texts, end)))
-            for one, texts in zip(group, written, strict=True)
+            replace(query.answer, texts=tuple(texts), remarks=(*query.answer.remarks, *_remarks_on(texts, end)))
+            for query, texts in zip(group, written, strict=True)
         ]
 
     def decoding(
@@ -241,23 +209,19 @@ class Predictor:
     ) -> DecodingConfig:
         """The decoding options of a call: the recipe's, or all `options`; these for `n` different texts
         (`DecodingConfig.for_texts`), or with some `options`, also `n`, by name. Raises DataError."""
-        generator, named = self.recipe.generator, options if isinstance(options, Mapping) else {}
-        chosen = options if isinstance(options, DecodingConfig) else self.recipe.decoding
+        generator, chosen = self.recipe.generator, self.recipe.decoding
         if generator is None:  # the step predicts, and decoding has no effect
             return chosen
-        if n is not None and (type(n) is not int or not 1 <= n <= MOST_TEXTS):
-            raise DataError(f"n must be a whole number from 1 to {MOST_TEXTS}, not {n!r:.60}")
         try:
-            if named:
+            if isinstance(options, DecodingConfig):
+                chosen = options
+            elif options:
                 count = {} if n in (None, chosen.texts) else {"num_return_sequences": n}
-                chosen = type(chosen)(**{**dict(chosen), **named, **count})
-            elif n is not None:
-                chosen = chosen.for_texts(n)
+                chosen = type(chosen)(**{**dict(chosen), **options, **count})
+            chosen = chosen if n is None else chosen.for_texts(n)
         except ValidationError as error:
             place, text = describe_mistake(type(chosen), error.errors()[0])
             raise DataError(": ".join(filter(None, (".".join(place), text)))) from None
-        except ValueError as error:
-            raise DataError(f"n = {n}: {error}") from None
         if refused := generator.option_errors(chosen):
             raise DataError("; ".join(f"{name}: {why}" for name, why in refused.items()))
         return chosen
@@ -265,30 +229,25 @@ class Predictor:
     def generate(self, examples: Sequence[Example], options: DecodingConfig | None = None) -> list[list[Generation]]:
         """Texts for examples of a data set, best first. `options`: default: the recipe's. Raises RunError for a step
         that does not write texts, and DataError for an example that cannot be read."""
-        self._check_writes()
-        return generate(self.model, examples, options or self.recipe.decoding, tuple(self.names.inputs))
+        self.check_writes()
+        return generate(self.model, examples, options or self.recipe.decoding, [*self.names.inputs])
 
-    def save(
-        self, folder: str | Path, *, half: bool = False, extractor: bool = True, transformers: bool = False
-    ) -> Path:
-        """Export the model into a folder that `mmgen.load` reads. `half`, `extractor`: see
-        `mmgen.inference.export.export`."""
+    def save(self, folder: str | Path, **options: bool) -> Path:
+        """Export the model into a folder that `mmgen.load` reads. `options`: see `mmgen.inference.export.export`."""
         from .export import export
 
-        return export(self, folder, half=half, extractor=extractor, transformers=transformers)
-
-    def push_to_hub(self, name: str, *, private: bool = False, token: str | bool | None = None) -> str:
-        """Export the model and upload it to the hub as "hf:user/name". Returns the URL of the commit."""
-        from .hub import push
-
-        with TemporaryDirectory() as folder:
-            return push(self.save(Path(folder) / "export"), name, private=private, token=token)
+        return export(self, folder, **options)
 
     def warm(self) -> None:
         """Build the extractors and extract features of a picture, so that the first query does not wait for that."""
         for name in self.features.embedders:
             with contextlib.suppress(UnavailableError):  # of a run that was trained on a file of features
-                self.features.resolve(name, [(Query("warm"), Image.new("RGB", (64, 64)))])
+                self.features.records(name, [Picture("warm", lambda: Image.new("RGB", (64, 64)))])
+
+
+@functools.cache
+def _warn_once(text: str) -> None:
+    log.warning("%s", text)
 
 
 def _single(answers: Sequence[Answer]) -> Answer:
@@ -300,13 +259,9 @@ def _single(answers: Sequence[Answer]) -> Answer:
 
 
 def _remarks_on(texts: Sequence[Generation], end_id: int) -> Iterator[str]:
-    """Remarks on texts that repeat themselves or stutter, and on texts without an end; each with the texts' numbers."""
-    numbers: dict[str, list[str]] = {}
+    """Remarks on texts that repeat themselves or stutter, and on texts without an end; each with the text's number."""
     for number, text in enumerate(texts, 1):
         cut = text.tokens and text.tokens[-1] != end_id
         no_end = f"the text has no end: it is cut after {len(text.tokens)} tokens (generator.max_tokens)"
-        no_end = no_end if cut else unfinished(text.text)
-        for remark in filter(None, (repeats_itself(text.text), no_end)):
-            numbers.setdefault(remark, []).append(str(number))
-    for remark, places in numbers.items():
-        yield f"text{'s' * (len(places) > 1)} {', '.join(places)}: {remark}" if len(texts) > 1 else remark
+        for remark in filter(None, (repeats_itself(text.text), no_end if cut else unfinished(text.text))):
+            yield f"text {number}: {remark}" if len(texts) > 1 else remark

@@ -47,9 +47,7 @@ def queries_of(values: Iterable[Any]) -> list[Query | Example]:
     `Example` of a data set. Raises DataError."""
     if isinstance(values, str | bytes | Mapping):
         raise DataError(f"{values!r:.60} is one query; use ask or predict, or give a list")
-    several = list(values)
-    names = (f"query {number}" for number in range(1, len(several) + 1)) if len(several) > 1 else ["this query"]
-    return [_query_of(value, name) for value, name in zip(several, names, strict=False)]
+    return [_query_of(value, f"query {number}") for number, value in enumerate(values, 1)]
 
 
 def _query_of(value: Any, name: str) -> Query | Example:
@@ -64,66 +62,57 @@ def read_sources(sources: Sequence[Path], inputs: Mapping[str, Any] | None = Non
     """Queries from image files, folders of images, and JSONL files and tables whose fields are inputs. `inputs` are
     added to every query; without sources, they are the only query. Raises DataError, also for two queries of the same
     id."""
-    named = _given(inputs or {})
-    queries: list[Query] = []
-    for source in sources:
-        if source.is_dir():
-            paths = image_files(source)
-            if not paths:
-                raise DataError(f"{source}: the folder has no images ({', '.join(SUFFIXES)})")
-            queries += [Query(str(path), {**named, PICTURE: path}) for path in paths]
-        elif source.suffix == ".jsonl" or is_table(source):
-            entries = _table_lines(source) if is_table(source) else json_lines(source)
-            queries += [_query_of_line(source, number, entry, named) for number, entry in entries]
-        elif source.exists():
-            queries.append(Query(str(source), {**named, PICTURE: source}))
-        else:
-            raise DataError(f"{source}: no such file; give an image, a folder of images, a table, or a JSONL file")
-    if sources and not queries:
-        raise DataError(f"{', '.join(map(str, sources))}: no queries; write one JSON object per line, such as {LINE}")
-    places: dict[str, Query] = {}
-    for query in queries:
-        if (first := places.setdefault(query.id, query)) is not query:
+    named = _filled(inputs or {})
+    if not sources:
+        return [Query(" and ".join(named), named)]
+    queries: dict[str, Query] = {}
+    for query in (query for source in sources for query in _queries_in(source, named)):
+        if (first := queries.setdefault(query.id, query)) is not query:
             raise DataError(f"{query.where}: duplicate id {query.id!r:.60}, also in {first.where}; ids must be unique")
-    return queries or [Query(" and ".join(named), named)]
+    if not queries:
+        places = ", ".join(map(str, sources))
+        raise DataError(f"{places}: no queries; give images ({', '.join(SUFFIXES)}), or one JSON object per line")
+    return [*queries.values()]
+
+
+def _queries_in(source: Path, named: Mapping[str, Any]) -> Iterator[Query]:
+    """The queries of one source. The id of a picture is its path, that of a line by default file and line."""
+    if source.is_dir():
+        yield from (Query(str(path), {**named, PICTURE: path}) for path in image_files(source))
+    elif source.suffix == ".jsonl" or is_table(source):
+        for number, entry in _table_lines(source) if is_table(source) else json_lines(source):
+            place = f"{source}:{number}"
+            if not isinstance(entry, dict):
+                raise DataError(f"{place}: not a JSON object; write one such as {LINE}")
+            id_ = str(entry.pop("id", f"{source.name}:{number}"))
+            yield Query(id_, {**named, **_filled(entry)}, source.parent, place)
+    elif source.exists():
+        yield Query(str(source), {**named, PICTURE: source})
+    else:
+        raise DataError(f"{source}: no such file; give an image, a folder of images, a table, or a JSONL file")
 
 
 def _table_lines(source: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """Line numbers and rows of a table, whose columns are named as inputs."""
     (_, header), *numbered = rows(source)
-    for number, cells in numbered:
-        yield number, dict(zip(header, cells, strict=True))
+    return ((number, dict(zip(header, cells, strict=True))) for number, cells in numbered)
 
 
-def _query_of_line(source: Path, number: int, entry: Any, named: Mapping[str, Any]) -> Query:
-    """The query of a line of a JSONL file, or of a row of a table. Its id is by default file and line."""
-    place = f"{source}:{number}"
-    if not isinstance(entry, Mapping):
-        raise DataError(f"{place}: not a JSON object; write one such as {LINE}")
-    id_ = entry.get("id", f"{source.name}:{number}")
-    if not isinstance(id_, str | int) or isinstance(id_, bool):
-        raise DataError(f'{place}: "id" must be a string, not {json.dumps(id_)[:40]}')
-    values = {**named, **_given({name: value for name, value in entry.items() if name != "id"})}
-    if not values:
-        raise DataError(f"{place}: the object has no inputs; write one such as {LINE}")
-    return Query(str(id_), values, source.parent, place)
-
-
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+def _filled(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values without null, empty strings and empty lists."""
-    return {name: value for name, value in values.items() if value is not None and value != "" and value != []}
+    return {name: value for name, value in values.items() if value not in (None, "", [])}
 
 
 def named_values(pairs: Iterable[str]) -> dict[str, Any]:
     """Values from NAME=VALUE pairs; a repeated name gets a list of values (the two pictures of NLVR2). Raises
     DataError."""
-    values: dict[str, list[str]] = {}
+    values: dict[str, Any] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name:
             raise DataError(f"--input {pair}: write NAME=VALUE, such as --input caption='a dog on a beach'")
-        values.setdefault(name, []).append(value)
-    return {name: several if len(several) > 1 else several[0] for name, several in values.items()}
+        values[name] = [*values_in(values[name]), value] if name in values else value
+    return values
 
 
 def values_in(value: Any) -> tuple[Any, ...]:
@@ -133,9 +122,7 @@ def values_in(value: Any) -> tuple[Any, ...]:
 
 def from_json(value: Any) -> Any:
     """The value, parsed if it is a JSON list or object: --input choices='["a dog", "a cat"]'."""
-    if isinstance(value, list):
-        return [from_json(element) for element in value]
-    with contextlib.suppress(ValueError, RecursionError):  # a text that starts like JSON
+    with contextlib.suppress(ValueError):  # a text that starts like JSON
         if isinstance(value, str) and value.lstrip().startswith(("[", "{")):
             return json.loads(value)
     return value

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from ..data.collate import Collator, ReadExample
 from ..data.unread_text import remarks
 from ..errors import DataError
-from ..examples import Example, ResolvedExample
+from ..examples import All, Example, ResolvedExample
 from ..parts import Backbone, Picture
 from .answers import Answer
-from .query import Query
+from .query import Query, values_in
 from .query_features import QueryFeatures
 from .query_names import Bound, StepNames
 
@@ -23,105 +23,115 @@ UNREADABLE = (TypeError, ValueError, AttributeError, LookupError)  # readers rai
 
 @dataclass(frozen=True)
 class Prepared:
-    """A query before its answer is computed. `read`: the example with its inputs read; None if `answer` has an
-    error."""
+    """A query whose inputs have been read. `answer`: what is known of its answer."""
 
     query: Query | Example
     answer: Answer
-    read: ReadExample | None = None
+    read: ReadExample
 
 
 @dataclass
 class _Draft:
     """A query whose values are being read.
 
-    bound     its values by the step's names; None for an example of a data set
-    values    input -> field -> what the input's reader gets
+    bound     its values by the step's names; an example of a data set has none
     pictures  of the query
     error     the first mistake; the others are not looked for
     """
 
     query: Query | Example
-    bound: Bound | None = None
-    values: dict[str, dict[str, Any]] = field(default_factory=dict)
+    bound: Bound = Bound({}, {}, (), ())
     pictures: list[Picture] = field(default_factory=list)
     error: DataError | None = None
+
+    def change(self, name: str, change: Callable[[Any], Any]) -> list[Picture]:
+        """Replace the values of an input, each of several for itself. Returns those that are pictures now."""
+        values, shown = self.bound.inputs.get(name, {}), list[Picture]()
+        for key, value in values.items():
+            parts = tuple(map(change, values_in(value)))
+            values[key] = All(parts) if isinstance(value, All | list | tuple) else parts[0]
+            shown += [part for part in parts if isinstance(part, Picture)]
+            self.error = self.error or next((part for part in parts if isinstance(part, DataError)), None)
+        return shown
 
 
 @dataclass
 class QueryReader:
-    """Reads queries to a step. `chooses`: whether the step predicts a choice, so that each row of an example is one."""
+    """Reads queries to a step."""
 
     names: StepNames
     features: QueryFeatures
     collate: Collator
     backbone: Backbone
-    chooses: bool
 
-    def prepare(self, queries: Sequence[Query | Example]) -> list[Prepared]:
+    def prepare(self, queries: Sequence[Query | Example]) -> list[Prepared | Answer]:
         """Resolve queries to examples, and read their inputs once. The extractor of an input gets the pictures of all
-        queries together."""
+        queries together. A query that cannot be read has an answer, with the error."""
         drafts = [self._draft(query) for query in queries]
-        for name in self.names.inputs:
-            places = [
-                (draft, draft.bound.query, key, value)
-                for draft in drafts
-                if draft.bound and not draft.error
-                for key, value in draft.bound.inputs.get(name, {}).items()
-            ]
-            resolved = self.features.resolve(name, [(query, value) for _, query, _, value in places])
-            for (draft, _, key, _), (value, pictures) in zip(places, resolved, strict=True):
-                draft.error = draft.error or (value if isinstance(value, DataError) else None)
-                draft.values.setdefault(name, {})[key] = value
-                draft.pictures += pictures
+        for name, config in self.names.inputs.items():
+            if name in self.features.embedders or config.takes in ("picture", "file"):
+                self._resolve(name, [draft for draft in drafts if not draft.error])
         return [self._read(draft) for draft in drafts]
 
+    def _resolve(self, name: str, drafts: Sequence[_Draft]) -> None:
+        """Replace the values of an input for pictures or files by what its reader reads."""
+        pictures = list[Picture]()
+        for draft in drafts:
+            if isinstance(draft.query, Query):
+                draft.pictures += (shown := draft.change(name, partial(self.features.part, name, draft.query)))
+                pictures += shown
+        if name in self.features.embedders:
+            records = dict(zip(map(id, pictures), self.features.records(name, pictures), strict=True))
+            for draft in drafts:
+                draft.change(name, lambda part: records.get(id(part), part))
+
     def _draft(self, query: Query | Example) -> _Draft:
+        if isinstance(query, Example):
+            return _Draft(query)
         try:
-            bound = self.names.bind_exactly(query) if isinstance(query, Query) else None
-            for name, values in bound.inputs.items() if bound else ():
-                for key, value in values.items():
-                    if self.names.takes[name] == "text" and key not in self.names.filled and not isinstance(value, str):
-                        raise DataError(f"'{name}' must be a string, not {json.dumps(value, default=str)[:40]}")
+            bound = self.names.bind_exactly(query)
+            for name, values in bound.inputs.items():
+                for value in values.values():
+                    if self.names.takes[name] == "text" and not isinstance(value, str):
+                        raise DataError(f"'{name}' must be a string, not {value!r:.40}")
             return _Draft(query, bound)
         except DataError as error:
             return _Draft(query, error=error)
 
-    def _read(self, draft: _Draft) -> Prepared:
+    def _read(self, draft: _Draft) -> Prepared | Answer:
         """A draft with its inputs read, or its error."""
         query, names = draft.query, self.names
         try:
             if draft.error:
                 raise draft.error
             with readable(names.reads):
-                read = self.collate.read(query if isinstance(query, Example) else self._example_of(draft))
+                read = self.collate.read(query if isinstance(query, Example) else _example_of(query, draft.bound))
         except DataError as error:
-            return Prepared(query, Answer(query.id, error=message(query, error)))
-        found = [
+            return Answer(query.id, error=message(query, error))
+        said = [
             remark
             for row in read.rows
             for name in row.items
             for remark in remarks(name, names.inputs[name], self.backbone, row.example.seen_by(name))
         ]
-        choices = [
-            value
-            for row in (read.rows if self.chooses else ())
-            for key, value in row.example.inputs.items()
-            if key in names.filled and isinstance(value, str)
-        ]
-        pictures, said = tuple(draft.pictures), tuple(dict.fromkeys(found))
-        return Prepared(query, Answer(query.id, remarks=said, choices=tuple(choices), pictures=pictures), read)
+        answer = Answer(
+            query.id,
+            remarks=tuple(dict.fromkeys(said)),
+            choices=tuple(read.rows[0].example.labels.get("choices", ())),
+            pictures=tuple(draft.pictures),
+        )
+        return Prepared(query, answer, read)
 
-    def _example_of(self, draft: _Draft) -> ResolvedExample:
-        """The example of a query, for the readers."""
-        assert draft.bound is not None  # of a query
-        inputs = {key: value for values in reversed(draft.values.values()) for key, value in values.items()}
-        overrides = {
-            name: changed
-            for name, values in draft.values.items()
-            if (changed := {key: value for key, value in values.items() if value is not inputs[key]})
-        }
-        return ResolvedExample(draft.query.id, inputs, labels=draft.bound.labels, overrides=overrides)
+
+def _example_of(query: Query, bound: Bound) -> ResolvedExample:
+    """The example of a query, for the readers: two inputs that read one field may be given different values."""
+    inputs = {key: value for values in reversed(bound.inputs.values()) for key, value in values.items()}
+    overrides = {
+        name: changed
+        for name, values in bound.inputs.items()
+        if (changed := {key: value for key, value in values.items() if value is not inputs[key]})
+    }
+    return ResolvedExample(query.id, inputs, labels=bound.labels, overrides=overrides)
 
 
 @contextlib.contextmanager

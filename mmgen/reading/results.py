@@ -25,10 +25,6 @@ class ResultFiles(abc.ABC):
         example has. Raises DataError with the line or the place in the JSON."""
 
     @abc.abstractmethod
-    def read_references(self, path: Path) -> list[Example]:
-        """Examples with the references for scoring, from the published file. Raises DataError."""
-
-    @abc.abstractmethod
     def write(self, values: Mapping[str, Any], examples: Sequence[Example]) -> str:
         """The text of a file of predictions for these examples, by their ids. Raises DataError if a prediction is
         missing or is not of this task."""

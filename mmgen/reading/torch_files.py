@@ -19,15 +19,13 @@ STATES = ("state_dict", "model")  # keys of the tensors in files with more conte
 
 def read_torch_file(path: Path) -> Any:
     """The content of a torch file, tensors in tables. Raises DataError for any error of torch on a damaged file, and
-    for an archive that would unpack to more than its size, since torch compresses none, or that begins with other
-    bytes, in which torch would look for the entries."""
+    for an archive that would unpack to more than its size, since torch compresses none."""
     if what := foreign(path):
         raise DataError(f"{path}: {what}")
     try:
         if zipfile.is_zipfile(path):
-            entries = zipfile.ZipFile(path).infolist()
-            size = sum(entry.file_size for entry in entries)
-            if size > path.stat().st_size or min((entry.header_offset for entry in entries), default=0):
+            size = sum(entry.file_size for entry in zipfile.ZipFile(path).infolist())
+            if size > path.stat().st_size:
                 raise DataError(f"{path}: damaged: it claims {size:,} bytes; download the file again")
         with warnings.catch_warnings(action="ignore"):  # torch warns about how a file was pickled
             return torch.load(path, map_location="cpu", weights_only=True)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     Field,
+    GetCoreSchemaHandler,
+    GetPydanticSchema,
     SerializeAsAny,
-    SerializerFunctionWrapHandler,
     ValidationInfo,
     WrapValidator,
-    field_serializer,
     field_validator,
-    model_serializer,
 )
+from pydantic_core import core_schema
 
 from ..configs import (
     BackboneConfig,
@@ -31,18 +32,16 @@ from ..configs import (
     PathOrName,
     ProbeConfig,
     SequenceConfig,
-    nested_kinds,
 )
 from ..decoding import Decoding, DecodingConfig
-from ..errors import DataError, RecipeError, did_you_mean
+from ..errors import DataError, RecipeError, unknown
 from .toml_lines import Key
 from .training import NO_RESULT, Training
 
 if TYPE_CHECKING:
     from ..parts import Dataset
 
-NAME = r"^\w[\w.-]*$"  # of a name that becomes the name of a file or a folder: never a path
-MODULE = r"^\w[\w-]*$"  # of a name that becomes the name of a module too
+NAME = r"^\w[\w-]*$"  # of a name that becomes the name of a file or a module
 
 GENERATOR = "generator"  # the generator's name among objectives
 PRETRAINED = "pretrained"  # `start` of a step that starts from the encoder's weights
@@ -50,16 +49,45 @@ WEIGHTS = "weights:"  # prefix of a `start` from published weights
 BESIDE = ("description", "default_step", "plugins")  # keys that change no result; a run folder saves the latest value
 EXPORT = "export:"  # prefix of a `start` from an exported model
 NO_DATA = "none"  # the `type` of an export's data
-
-Name = Annotated[str, Field(pattern=NAME)]
-
-
-def _of_generator(value: Any, validate: Callable[[Any], Any], info: ValidationInfo) -> Any:
-    """The decoding options of a recipe, by the class that its generator names."""
-    return info.context.decoding(value) if info.context and isinstance(value, dict) else validate(value)
+FROM_START = ("inputs", "objectives", "data", "evaluate")  # of a step that trains nothing
+RESERVED = ("backbone", GENERATOR, PRETRAINED)  # words of the lists of a step
 
 
-Options = Annotated[SerializeAsAny[DecodingConfig], WrapValidator(_of_generator)]
+def _unreserved(name: str) -> str:
+    if name in RESERVED:
+        raise ValueError(f"'{name}' is reserved for the steps; choose another name")
+    return name
+
+
+Name = Annotated[str, Field(pattern=NAME), AfterValidator(_unreserved)]
+
+
+def _nested(cls: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+    """A table of a recipe, which `parse.Parts` reads by itself, so that its mistakes are described with its keys."""
+
+    def read(value: Any, validate: Callable[[Any], Any], info: ValidationInfo) -> Any:
+        return info.context.nested(cls, value) if info.context and isinstance(value, dict) else validate(value)
+
+    return core_schema.with_info_wrap_validator_function(read, handler(cls))
+
+
+TABLE = GetPydanticSchema(_nested)
+
+
+def _listed(names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+    """Names that a step lists: of tables of the recipe, each once. Raises ValueError."""
+    tables = info.context.table if info.context else dict.fromkeys(("inputs", "objectives"), names).__getitem__
+    known = {
+        "inputs": [*tables("inputs")],
+        "objectives": [GENERATOR, *tables("objectives")],
+        "train": [*info.data.get("inputs", names), "backbone"],
+    }[info.field_name or ""]
+    for name in names:
+        if known and (problem := unknown(name, known)):
+            raise ValueError(problem)
+        if names.count(name) > 1:
+            raise ValueError(f"'{name}' is listed twice; list it once")
+    return names
 
 
 class NoData(DatasetConfig):
@@ -79,33 +107,17 @@ class NoData(DatasetConfig):
         )
 
 
-class SourceConfig(Config):
-    """One of several data sets that a step trains on. In a recipe these keys are in the table of the data set."""
-
-    data: SerializeAsAny[DatasetConfig] = Field(description="the data set")
-    share: float = Field(
-        1.0, gt=0, description="its share of every update, in ratio to the shares of the other data sets"
-    )
-    inputs: tuple[str, ...] = Field(
-        (), min_length=1, description="the step's inputs that its examples have; by default all"
-    )
-    objectives: tuple[str, ...] = Field(
-        (), min_length=1, description="the step's objectives that train on it; by default all that fit its inputs"
-    )
-
-    @model_serializer(mode="wrap")
-    def _as_written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        table: dict[str, Any] = handler(self)
-        return {**table.pop("data"), **{key: value for key, value in table.items() if value}}  # without defaults of ()
-
-
-SOURCE_KEYS = tuple(name for name in SourceConfig.model_fields if name != "data")
+def _as_list(value: Any, handler: Callable[[Any], Any], info: ValidationInfo) -> Any:
+    """One table is a list of one data set."""
+    if info.context and isinstance(value, dict):
+        return (info.context.part(DatasetConfig, value),)
+    return handler(tuple(value) if isinstance(value, list) else value)
 
 
 class Step(Config):
     """One row of the table: the inputs, the parts to train, and the weights to start from."""
 
-    inputs: tuple[str, ...] = Field(min_length=1, description="names of inputs")
+    inputs: tuple[str, ...] = Field((), min_length=1, description="names of inputs")
     train: tuple[str, ...] = Field(
         description='what to train: names of inputs, or "backbone" (including its masked-LM head); [] trains nothing: '
         "the step writes or predicts with the weights of the step that it starts from, by default as that step does"
@@ -121,44 +133,56 @@ class Step(Config):
         min_length=1,
         description='names of [objectives.NAME] tables to train with; "generator", the default, trains to write texts',
     )
-    training: Training = Field(Training(), description="overrides of the recipe's training settings")
-    data: tuple[SourceConfig, ...] = Field(
+    training: Annotated[Training, TABLE] = Field(
+        {}, validate_default=True, description="overrides of the recipe's training settings"
+    )
+    data: Annotated[tuple[SerializeAsAny[DatasetConfig], ...], WrapValidator(_as_list)] = Field(
         (),
-        min_length=1,
         description="training data: a table like [data], or a list of such tables; by default [data]",
     )
-    decoding: Options | None = Field(None, description="overrides of [decoding] for the texts of this step")
+    decoding: Annotated[SerializeAsAny[DecodingConfig], TABLE] | None = Field(
+        None, description="overrides of [decoding] for the texts of this step"
+    )
     evaluate: Literal[True, False, "own"] = Field(
         True,
         description="predict for the recipe's data.test_split and score the predictions, a row of the table; "
         '"own": for the data of this step, the first if there are several; false for a step that only pretrains',
     )
 
-    @field_serializer("data", mode="wrap")
-    def _as_written(self, data: tuple[SourceConfig, ...], handler: SerializerFunctionWrapHandler) -> Any:
-        """A data set without keys of a source as a table; nothing for [data]."""
-        tables = handler(data)
-        if len(data) == 1 and data[0] == SourceConfig(data=data[0].data):
-            tables[0].pop("share")
-            return tables[0]
-        return tables or None
+    _names = field_validator("inputs", "train", "objectives")(_listed)
+
+    @field_validator("start")
+    @classmethod
+    def _starts(cls, start: str, info: ValidationInfo) -> str:
+        if start.startswith((WEIGHTS, EXPORT)):
+            if not start.partition(":")[2].strip():
+                raise ValueError(f'write a file, a folder or a hub name after "{start.strip()}"')
+        elif info.context:
+            steps = info.context.table("steps")
+            if problem := unknown(start, [*steps, PRETRAINED]):
+                raise ValueError(problem)
+            trail = [start]
+            while (before := info.context.table("steps", trail[-1]).get("start")) in steps and before not in trail:
+                trail.append(before)
+            if before in trail:
+                raise ValueError(f"the steps start from each other in a cycle: {' -> '.join([*trail, before])}")
+        return start
+
+    def model_post_init(self, context: Any) -> None:
+        if not self.train and self.before is None:
+            raise ValueError("train: must not be empty, unless `start` names the step whose weights this step has")
+        if self.train and not self.inputs:
+            raise ValueError("inputs: is missing")
 
     @property
     def weights(self) -> str | None:
         """The path or hub name of the published weights that the step starts from; "export:..." for an export."""
-        if self.start.startswith(EXPORT):
-            return self.start
-        return self.start.removeprefix(WEIGHTS) if self.start.startswith(WEIGHTS) else None
+        return self.start.removeprefix(WEIGHTS) if self.start.startswith((WEIGHTS, EXPORT)) else None
 
     @property
     def before(self) -> str | None:
         """The earlier step that this step starts from."""
         return None if self.start == PRETRAINED or self.weights is not None else self.start
-
-    @property
-    def data_sets(self) -> tuple[DatasetConfig, ...]:
-        """The data sets in the step's `data`, in order; empty for the recipe's [data]."""
-        return tuple(source.data for source in self.data)
 
 
 class Recipe(Config):
@@ -180,23 +204,23 @@ class Recipe(Config):
         "or of cores on the CPU",
     )
     backbone: SerializeAsAny[BackboneConfig]
-    inputs: dict[Annotated[str, Field(pattern=MODULE)], SerializeAsAny[EmbedderConfig]] = Field(
+    inputs: dict[Name, SerializeAsAny[EmbedderConfig]] = Field(
         min_length=1, description="embedders, in the order of the sequence"
     )
     generator: SerializeAsAny[GeneratorConfig] | None = Field(
         None, description="writes texts; not needed by a recipe whose steps only train [objectives.NAME]"
     )
     objectives: dict[Name, SerializeAsAny[ObjectiveConfig]] = Field({}, description="what steps train besides writing")
-    sequence: SequenceConfig = SequenceConfig()
-    training: Training = Training()
-    steps: dict[Name, Step] = Field(min_length=1)
+    sequence: Annotated[SequenceConfig, TABLE] = SequenceConfig()
+    training: Annotated[Training, TABLE] = Training()
+    steps: dict[Name, Annotated[Step, TABLE]] = Field(min_length=1)
     default_step: str | None = Field(
         None,
         description="the step that answers if none is named and the inputs are its own; by default the best one by the "
         "table's first metric",
     )
     data: SerializeAsAny[DatasetConfig]
-    decoding: Options = Field(Decoding(), description="how texts are searched")
+    decoding: Annotated[SerializeAsAny[DecodingConfig], TABLE] = Field(Decoding(), description="how texts are searched")
     metrics: dict[Name, SerializeAsAny[MetricConfig]] = {}
     probes: dict[Name, SerializeAsAny[ProbeConfig]] = {}
     callbacks: dict[Name, SerializeAsAny[CallbackConfig]] = {}
@@ -206,32 +230,43 @@ class Recipe(Config):
     def _named(cls, inputs: dict[str, EmbedderConfig]) -> dict[str, EmbedderConfig]:
         return {name: config.named(name) for name, config in inputs.items()}
 
-    def parts(self) -> list[PartConfig]:
-        """The configs of all parts of the recipe, including parts inside other parts."""
-        return list(parts_in(self))
+    @field_validator("steps")
+    @classmethod
+    def _filled(cls, steps: dict[str, Step]) -> dict[str, Step]:
+        """The steps; one that trains nothing has keys of the step that it starts from."""
+        for name, step in steps.items():
+            chain = [step]
+            while not chain[-1].train:
+                chain.append(steps[chain[-1].start])
+            for key in FROM_START if not step.train else ():
+                value = next((getattr(s, key) for s in chain if key in s.model_fields_set), getattr(chain[-1], key))
+                steps[name] = steps[name].model_copy(update={key: value})
+        return steps
+
+    @property
+    def heads(self) -> dict[str, Any]:
+        """The objectives and the generator, by their names among the objectives of a step."""
+        return {GENERATOR: self.generator, **self.objectives}
 
     def predicts(self, step: str) -> tuple[str, Gives] | None:
         """The objective of a step that makes its predictions, and their kind; at most one objective does."""
         for name in self.steps[step].objectives:
-            config = self.generator if name == GENERATOR else self.objectives[name]
-            if config is not None and config.gives is not None:
-                return name, config.gives
+            if gives := self.heads[name].gives:
+                return name, gives
         return None
 
     def scored_data(self, step: str) -> DatasetConfig | None:
         """The step's first data set if the step is scored on it: with evaluate = "own", or if the recipe's [data] lacks
         labels that the step needs."""
         config = self.steps[step]
-        needed = {
-            label for name in config.objectives if name != GENERATOR for label in self.objectives[name].required_labels
-        }
+        needed = {label for name in config.objectives for label in self.heads[name].required_labels}
         scored = config.evaluate == "own" or not needed <= set(self.data.labels)
-        return config.data_sets[0] if scored and config.data_sets else None
+        return config.data[0] if scored and config.data else None
 
     def judging(self, step: str) -> dict[str, MetricConfig]:
         """The metrics that score a step, by name: those for its kind of predictions whose labels the examples have."""
-        predicts, known = self.predicts(step), set((self.scored_data(step) or self.data).labels)
-        kind = predicts[1] if predicts else None
+        _, kind = self.predicts(step) or ("", "")
+        known = {*(self.scored_data(step) or self.data).labels}
         return {
             name: config
             for name, config in self.metrics.items()
@@ -240,8 +275,8 @@ class Recipe(Config):
 
     def only_about(self, step: str) -> str:
         """What the step's training data are about, if all of them say that a model of them knows nothing else."""
-        about = [source.data.only_about for source in self.sources(step).values()]
-        return " and ".join(dict.fromkeys(about)) if all(about) else ""
+        about = dict.fromkeys(data.only_about for data in self.sources(step).values())
+        return " and ".join(about) if all(about) else ""
 
     def writes(self, step: str) -> bool:
         """Whether a step writes texts for the recipe's [data]: a row of the table that generators share."""
@@ -252,19 +287,17 @@ class Recipe(Config):
         predicts = self.predicts(step)
         return self.generator is not None if predicts is None else predicts[1] == "text"
 
-    def sources(self, step: str) -> dict[str, SourceConfig]:
-        """The training data of a step, with all keys, by a name for people: the data set's `type`, and a number."""
-        config, by_name = self.steps[step], dict[str, SourceConfig]()
-        for source in config.data or (SourceConfig(data=self.data),):
-            kind, inputs = source.data.type, source.inputs or config.inputs
+    def sources(self, step: str) -> dict[str, DatasetConfig]:
+        """The training data of a step, with inputs and objectives, by a name for people: its `type`, and a number."""
+        config, by_name = self.steps[step], dict[str, DatasetConfig]()
+        for data in config.data or (self.data,):
+            inputs = data.inputs or config.inputs
             read = {name: self.inputs[name] for name in inputs}
-            fitting = (
-                name for name in config.objectives if name == GENERATOR or not self.objectives[name].errors(read)
-            )
-            trained = source.objectives or (tuple(fitting) if config.data[1:] else config.objectives)
-            count = sum(earlier.data.type == kind for earlier in by_name.values())
-            filled = source.model_copy(update={"inputs": inputs, "objectives": trained})
-            by_name[f"{kind} {count + 1}" if count else kind] = filled
+            fitting = tuple(name for name in config.objectives if not self.heads[name].errors(read))
+            objectives = data.objectives or (fitting if config.data[1:] else config.objectives)
+            count = sum(earlier.type == data.type for earlier in by_name.values())
+            name = f"{data.type} {count + 1}" if count else data.type
+            by_name[name] = data.model_copy(update={"inputs": inputs, "objectives": objectives})
         return by_name
 
     def decoding_of(self, step: str) -> DecodingConfig:
@@ -273,25 +306,22 @@ class Recipe(Config):
 
     def decoding_as(self, step: str) -> Recipe:
         """A copy whose [decoding] is that of a step."""
-        own = self.steps[step].model_copy(update={"decoding": None})
-        return self.model_copy(update={"decoding": self.decoding_of(step), "steps": {**self.steps, step: own}})
+        return self.model_copy(update={"decoding": self.decoding_of(step)})
 
     def trained_by(self, step: str) -> str:
         """The step that has trained the weights of a step: the step itself, unless it trains nothing."""
-        before = self.steps[step].before
-        return step if self.steps[step].train or before is None else self.trained_by(before)
+        return next((name for name in reversed(self.chain(step)) if self.steps[name].train), step)
 
     def required_inputs(self, inputs: Iterable[str], objectives: Iterable[str]) -> tuple[str, ...]:
         """Those of these inputs that the data must have; the objectives may provide the others."""
-        filled = {field for name in objectives if name != GENERATOR for field in self.objectives[name].provides()}
+        filled = {field for name in objectives for field in self.heads[name].provides()}
         return tuple(name for name in inputs if not set(self.inputs[name].fields) <= filled)
 
     def check_steps(self, names: Iterable[str]) -> None:
         """Raises RecipeError for a name in the option --step that no step has."""
         for name in names:
-            if name not in self.steps:
-                hint, choices = did_you_mean(name, self.steps), ", ".join(self.steps)
-                raise RecipeError(f"--step {name}: the recipe has no such step{hint}; available: {choices}")
+            if problem := unknown(name, self.steps):
+                raise RecipeError(f"--step: {problem}")
 
     def chain(self, step: str) -> list[str]:
         """The step and all steps before it along `start`, in order."""
@@ -306,16 +336,11 @@ class Recipe(Config):
 
     def identity(self) -> dict[str, Any]:
         """The recipe without the keys that cannot change a result; two runs of equal identity are the same run."""
-        tables = self.model_dump(mode="json", exclude={*BESIDE, "output", "jobs", "callbacks"})
-        for training in [tables["training"], *(step["training"] for step in tables["steps"].values())]:
-            for key in NO_RESULT:
-                training.pop(key)
-        return tables
+        of_training = {"training": {*NO_RESULT}}
+        beside = dict.fromkeys((*BESIDE, "output", "jobs", "callbacks"), True)
+        return self.model_dump(mode="json", exclude={**beside, **of_training, "steps": {"__all__": of_training}})
 
 
-_named = {name for name, info in Recipe.model_fields.items() if get_origin(info.annotation) is dict}
-PARTS = {name: kind for name, kind in nested_kinds(Recipe).items() if name not in _named}  # table -> kind of its part
-NAMED_PARTS = {name: kind for name, kind in nested_kinds(Recipe).items() if name in _named}  # table of tables -> kind
 TABLES: dict[str, type[Config]] = {"sequence": SequenceConfig, "training": Training}
 
 
@@ -328,6 +353,6 @@ def placed_parts(value: Any, path: Key = ()) -> Iterator[tuple[Key, PartConfig]]
     """As `parts_in`, each with the path of its table."""
     if isinstance(value, PartConfig):
         yield path, value
-    inner = value if isinstance(value, Config) else value.items() if isinstance(value, dict) else ()
-    for name, config in enumerate(value) if isinstance(value, tuple) else inner:
+    inner = enumerate(value) if isinstance(value, tuple) else value.items() if isinstance(value, dict) else ()
+    for name, config in value if isinstance(value, Config) else inner:
         yield from placed_parts(config, (*path, str(name)))

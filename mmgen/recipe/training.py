@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field
 
 from ..configs import Config
 
-OVERRIDDEN_BY = {"epochs": "updates", "warmup_ratio": "warmup_updates"}
 NO_RESULT = ("num_workers", "checkpoint_every")  # keys that change no result
-USED_BY = {  # key -> the key and the value that it needs
-    "lr_milestones": ("lr_scheduler", "steps"),
-    "lr_gamma": ("lr_scheduler", "steps"),
-    "momentum": ("optimizer", "sgd"),
-    **dict.fromkeys(("betas", "eps", "bias_correction"), ("optimizer", "adamw")),
-}
 Share = Annotated[float, Field(ge=0, lt=1)]
-Rate = Annotated[float, Field(gt=0)]
-Epochs = Annotated[float, Field(gt=0)]
+Positive = Annotated[float, Field(gt=0)]
 
 
 class Training(Config):
@@ -45,7 +36,7 @@ class Training(Config):
     input_learning_rate: float | None = Field(
         None, gt=0, description="highest learning rate of the inputs' embedders; by default learning_rate"
     )
-    learning_rates: dict[str, Rate] = Field(
+    learning_rates: dict[str, Positive] = Field(
         {},
         description='highest learning rates of single parameters: pattern of names -> rate, such as "*.image.cnn.*" = '
         "1e-5; the longest pattern that matches a name counts",
@@ -65,8 +56,8 @@ class Training(Config):
         "linear",
         description="after the warm-up the rate falls linearly to 0 at the last update, falls in steps, or stays",
     )
-    lr_milestones: tuple[Epochs, ...] = Field(
-        (), validate_default=True, description='epochs after which the rate falls, in order; for lr_scheduler = "steps"'
+    lr_milestones: tuple[Positive, ...] = Field(
+        (), description='epochs after which the rate falls, in order; for lr_scheduler = "steps"'
     )
     lr_gamma: float = Field(
         0.1, gt=0, lt=1, description='factor of the rate at each milestone; for lr_scheduler = "steps"'
@@ -103,21 +94,13 @@ class Training(Config):
     )
     keep: Literal["last", "best"] = Field(
         "last",
-        description="keep the weights of the last epoch, or of the best one: by the validation loss, or by "
-        "metric_for_best_model",
+        description="keep the weights of the last epoch, or of the one with the lowest validation loss",
     )
     early_stopping_patience: int | None = Field(
         None,
         ge=1,
-        description="stop after this many epochs in a row without a better validation loss (or metric_for_best_model)",
+        description="stop after this many epochs in a row without a lower validation loss",
     )
-    metric_for_best_model: str | None = Field(
-        None,
-        min_length=1,
-        description="the score that says which epoch is best, a column of the table; every epoch predicts and scores "
-        "the validation split. By default the validation loss",
-    )
-    greater_is_better: bool = Field(True, description="whether a greater value of metric_for_best_model is better")
     checkpoint_every: int = Field(
         200, ge=1, description="updates between checkpoints; there is also one after every epoch"
     )
@@ -129,24 +112,8 @@ class Training(Config):
         "up to 4 on a GPU",
     )
 
-    def without_effect(self) -> dict[str, str]:
-        """Keys that have no effect as the others are -> the key that decides in its place."""
-        return {key: decides for key, decides in OVERRIDDEN_BY.items() if getattr(self, decides)}
-
-    @field_validator("lr_milestones")
-    @classmethod
-    def _increase(cls, value: tuple[float, ...], info: ValidationInfo) -> tuple[float, ...]:
-        if info.data.get("lr_scheduler") == "steps" and not value:
-            raise ValueError('lr_scheduler = "steps" needs epochs after which the rate falls, such as [14, 18]')
-        if any(later <= earlier for earlier, later in pairwise(value)):
-            raise ValueError("the epochs must increase")
-        return value
-
-    @field_validator(*USED_BY)
-    @classmethod
-    def _is_used(cls, value: Any, info: ValidationInfo) -> Any:
-        """A key that one optimiser or scheduler alone uses. The default passes, since a saved recipe has every key."""
-        key, required = USED_BY[name := info.field_name or ""]
-        if (chosen := info.data.get(key, required)) != required and value != cls.model_fields[name].default:
-            raise ValueError(f'needs {key} = "{required}", but {key} is "{chosen}"')
-        return value
+    def model_post_init(self, context: Any) -> None:
+        if self.lr_scheduler == "steps" and not self.lr_milestones:
+            raise ValueError("lr_scheduler: steps need lr_milestones, epochs after which the rate falls: [14, 18]")
+        if self.momentum and self.optimizer != "sgd":
+            raise ValueError(f'momentum: needs optimizer = "sgd", not "{self.optimizer}"')

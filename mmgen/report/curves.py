@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import plotting
 from ..errors import RunError
-from ..plotting import INK, colours
+from ..plotting import PLAIN_INK, colours
 
 POINTS = 120  # maximum per curve; each point is the mean of equally many updates, give or take one
 
@@ -51,12 +51,11 @@ def thin(points: Points) -> Points:
 
 
 def draw(curves: Mapping[str, Curve], kind: str) -> str:
-    """An SVG of every step's `kind` of loss ("learning" or "validation") for the page, which has the legend and sets
-    the colour of the ink."""
+    """An SVG of every step's `kind` of loss ("learning" or "validation")."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
     # fixed margins: to compute them, matplotlib would draw everything twice
-    with plotting.figure(WIDTH, HEIGHT, salt=kind, ink=INK, paper="none", layout=None) as figure:
+    with plotting.figure(WIDTH, HEIGHT, salt=kind, layout=None) as figure:
         axes = figure.add_axes((0.09, 0.15, 0.89, 0.82), facecolor="none")
         for step, colour in colours(list(curves)).items():
             points = getattr(curves[step], kind)
@@ -70,5 +69,5 @@ def draw(curves: Mapping[str, Curve], kind: str) -> str:
             axes.yaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         axes.set_xlabel("epoch")
-        axes.grid(axis="y", color=INK, alpha=0.15, linewidth=0.6)
+        axes.grid(axis="y", color=PLAIN_INK, alpha=0.15, linewidth=0.6)
         return plotting.svg(figure)

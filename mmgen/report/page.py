@@ -90,7 +90,6 @@ def write_page(
             "looks": {key: looks for gallery in galleries for key, looks in gallery["looks"].items()},
             "scores": {step: scores for gallery in galleries for step, scores in gallery["scores"].items()},
         },
-        "times": {step: seconds for step, seconds in folder.times().items() if step in recipe.steps},
         "environment": read_table(folder.path / "environment.json"),
         "can_change": CAN_CHANGE,
         "dataset": read_table(folder.path / "data.json"),
@@ -101,16 +100,18 @@ def write_page(
     return path
 
 
-def _draw_curves(recipe: Recipe, folder: RunFolder) -> dict[str, str]:
+def _draw_curves(recipe: Recipe, folder: RunFolder) -> dict[str, dict[str, Any]]:
     """Kind -> plot."""
-    from markupsafe import Markup
-
     step_curves = {step: curves.read(folder.step(step) / "log.jsonl") for step in recipe.steps}
     return {
-        kind: Markup(plotting.inline(curves.draw(step_curves, kind), [*recipe.steps], f"{kind} loss by epoch"))
+        kind: _plot(f"{kind} loss of every step by epoch", curves.draw(step_curves, kind))
         for kind in ("learning", "validation")
         if any(getattr(curve, kind) for curve in step_curves.values())
     }
+
+
+def _plot(title: str, drawing: str) -> dict[str, Any]:
+    return {"title": title, "address": plotting.embedded(drawing), "size": plotting.size(drawing)}
 
 
 def _probe_results(folder: Path) -> list[dict[str, Any]]:
@@ -118,8 +119,7 @@ def _probe_results(folder: Path) -> list[dict[str, Any]]:
     results = []
     for name, findings in probe.read(folder).items():
         files = {title: folder / name / Path(file).name for title, file in findings.plots.items()}
-        drawings = {title: file.read_text(encoding="utf-8") for title, file in files.items() if file.is_file()}
-        plots = [(title, plotting.embedded(svg), *plotting.size(svg)) for title, svg in drawings.items()]
+        plots = [_plot(title, file.read_text(encoding="utf-8")) for title, file in files.items() if file.is_file()]
         tables = {title: [[*map(probe.cell, row)] for row in rows] for title, rows in findings.tables.items()}
         results.append({"name": name, "plots": plots, "tables": tables, "notes": findings.notes})
     return results

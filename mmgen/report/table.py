@@ -9,7 +9,7 @@ from pathlib import Path
 from ..data.datasets import ScoredOn
 from ..evaluation import score
 from ..evaluation.collapse import collapsed
-from ..evaluation.references import reference_scores
+from ..evaluation.score import reference_scores
 from ..examples import LOG_PROBABILITY, Scores
 from ..files import write_text
 from ..parts import Dataset

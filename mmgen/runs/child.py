@@ -1,39 +1,47 @@
-"""The command `python -m mmgen.runs.child FOLDER SETTINGS FILES`: trains steps for a run (`jobs`), one after the other.
+"""The steps of a run: trained, resumed, written, scored; and the command `python -m mmgen.runs.child CONNECTION`, which
+trains steps for a run (`jobs`), one after the other.
 
-SETTINGS: see `Settings`. FILES: plugins. Standard input: the recipe as a line of JSON, then lines with names of steps.
-When the input ends, it finishes the current update, writes a checkpoint and ends. Standard output: pickled messages;
-see `jobs.Child.receive`.
+CONNECTION: the file descriptor of a pipe. It receives the folder, the recipe as JSON and `Settings`, then names of
+steps, and sends messages; see `jobs.Child.receive`. When the pipe is closed, the command finishes the current update,
+writes a checkpoint and ends.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
 from typing import NamedTuple
 
+from .. import report
 from ..data.datasets import Datasets
-from ..errors import MmgenError, PluginError, RunError, blame
-from ..progress import Advance, Bars
-from ..recipe.load import from_json
+from ..errors import PluginError, as_mmgen_error
+from ..evaluation import score
+from ..evaluation.answers import answers_file, read_answers, write_answers
+from ..model import Model
+from ..parts import Metric
+from ..progress import Bars, Progress
+from ..recipe.load import from_values
 from ..recipe.tables import Recipe
 from ..registry import installed, load_files
 from ..storage.model_files import build_model
 from ..storage.run_folder import RunFolder
-from ..storage.step_weights import inputs_of
-from ..training import distributed
+from ..storage.step_weights import inputs_of, load_step
+from ..storage.weights import load_state, read_tensors, save_weights, state
+from ..training import distributed, train
 from ..training.callbacks import Events, Forwarded
+from ..training.context import StepContext
+from ..training.distributed import Processes
 from ..training.signals import stop_signals_as_ctrl_c
 from ..training.threads import choose_threads
 from .prepare import with_inputs_of
-from .step import Steps
+from .start_from_weights import load_start
 
 TRAINED = None  # the message after a trained step
 Send = Callable[[object], None]
@@ -57,22 +65,93 @@ class Lines(Bars):
 
     def __init__(self, send: Send) -> None:
         super().__init__()
-        self._send = send
+        self._send, self.terminal = send, False
 
     def say(self, text: str) -> None:
         self._send(text)
 
-    @contextlib.contextmanager
-    def task(self, label: str, total: int | None, unit: str = "", done: int = 0) -> Iterator[Advance]:
-        with self._lines(label, total, unit, done) as advance:
-            yield advance
+
+@dataclass
+class Steps:
+    """Trains and scores the steps of a run, with one model.
+
+    recipe   the run's, with the files of its features
+    initial  the model's weights before any step
+    """
+
+    recipe: Recipe
+    folder: RunFolder
+    datasets: Datasets
+    model: Model
+    processes: Processes
+    progress: Progress
+    events: Events
+
+    def __post_init__(self) -> None:
+        self.initial = {name: tensor.clone() for name, tensor in state(self.model).items()}
+
+    def train(self, name: str) -> None:
+        """Train a step, and write the texts or predictions of its test examples, as far as it is unfinished."""
+        recipe, folder, step = self.recipe, self.folder, self.recipe.steps[name]
+        place = folder.step(name)
+        context = StepContext(name, step, recipe.seed, place, self.processes, self.progress, self.events)
+        if trained := folder.trained(recipe, name):
+            self._complete(name)
+        else:
+            self._init(name)
+            train.train(self.model, context, [*self.datasets.sources(name).values()])
+        if step.evaluate and not folder.finished(name, answers_file(recipe, name)):
+            if trained:
+                load_step(self.model, recipe, folder, name, self.initial)
+            write_answers(self.model, context, recipe, self.datasets.scored_by(name))
+
+    def _init(self, name: str) -> None:
+        """Give the model the weights that a step starts from."""
+        before, loaded = self.recipe.steps[name].before, set[str]()
+        if before is not None:
+            load_step(self.model, self.recipe, self.folder, before, self.initial)
+        else:
+            load_state(self.model, self.initial, "the initial model")
+            if not self.folder.begun(name):  # a checkpoint has all weights
+                loaded = load_start(self.recipe, name, self.model, self.progress)
+        init_objectives(self.recipe, name, self.model, loaded)
+
+    def _complete(self, name: str) -> None:
+        """Add to a trained step's weights those of inputs that the model which trained it did not have."""
+        path = self.folder.weights(name)
+        missing = path.exists() and self.initial.keys() - read_tensors(path)[0].keys()
+        if missing and self.processes.is_main_process:
+            load_step(self.model, self.recipe, self.folder, name, self.initial)
+            save_weights(self.model, path, step=name)
+
+    def score(self, name: str, metrics: Mapping[str, Metric]) -> Mapping[str, float | None]:
+        """Score the texts or predictions of a step, for its row of the table. Returns the scores by column."""
+        recipe, place = self.recipe, self.folder.step(name)
+        scores = score.score_step(recipe, name, self.folder, self.datasets, metrics, self.progress)
+        score.write_scores(place, scores)
+        renderer = report.StepRenderer()  # shows JSON
+        try:
+            renderer = report.step_renderer(recipe, name)
+        except PluginError as error:  # two renderers fit
+            self.progress.say(str(error))
+        answers, examples = read_answers(recipe, name, place), self.datasets.scored_by(name)
+        self.progress.say(report.samples(answers, examples, renderer, recipe.inputs.values()))
+        return scores.values
+
+
+def init_objectives(recipe: Recipe, step: str, model: Model, published_names: Collection[str] = ()) -> None:
+    """Initialise the heads of a step that no earlier step has trained, from the step's initial weights.
+    `published_names`: parameters with published weights; a head with such parameters is not initialised."""
+    *before, last = recipe.chain(step)
+    trained = {name for earlier in before for name in recipe.steps[earlier].objectives}
+    for name in recipe.steps[last].objectives:
+        if name not in trained and not any(key.startswith(f"objectives.{name}.") for key in published_names):
+            train.init_objective(model, name, recipe.seed)
 
 
 def main() -> None:
     """The command. A person's mistake is a message to the run, which reports it."""
-    folder, settings = RunFolder(Path(sys.argv[1])), Settings(*json.loads(sys.argv[2]))
-    connection = Connection(os.dup(1), readable=False)
-    os.dup2(2, 1)  # what libraries print is not a message
+    connection = Connection(int(sys.argv[1]))
 
     def send(message: object) -> None:
         with contextlib.suppress(OSError):  # the run has ended
@@ -80,27 +159,25 @@ def main() -> None:
 
     try:
         with stop_signals_as_ctrl_c():
-            load_files(sys.argv[3:])
-            recipe = from_json(sys.stdin.readline(), installed(), "the run's recipe")
-            steps = SimpleQueue[str]()
-            Thread(target=_read_steps, args=(steps.put,), daemon=True).start()
-            train_steps(folder, recipe, settings, iter(steps.get, None), send)
+            path, values, settings = connection.recv()
+            load_files(values["plugins"])
+            recipe, steps = from_values(values, installed(), "the run's recipe"), SimpleQueue[str]()
+            Thread(target=_receive_steps, args=(connection, steps), daemon=True).start()
+            train_steps(RunFolder(path), recipe, settings, iter(steps.get, None), send)
     except KeyboardInterrupt:
         sys.exit(1)
-    except (MmgenError, OSError) as error:
-        send(error if isinstance(error, MmgenError) else RunError(str(error)))
-        sys.exit(1)
     except Exception as error:
-        if not (line := blame(error)):
+        if not (known := as_mmgen_error(error)):
             raise
-        send(PluginError(line))
+        send(known)
         sys.exit(1)
 
 
-def _read_steps(put: Callable[[str], None]) -> None:
-    """Reads names of steps. At the end of the input, the main thread is asked to stop."""
-    for line in sys.stdin:
-        put(line.strip())
+def _receive_steps(connection: Connection, steps: SimpleQueue[str]) -> None:
+    """Receives names of steps. When the run ends or closes the connection, the main thread is asked to stop."""
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            steps.put(connection.recv())
     os.kill(os.getpid(), signal.SIGTERM)
 
 

@@ -8,12 +8,10 @@ equal those of a sequential run: to the bit on CPUs, up to rounding on a GPU.
 from __future__ import annotations
 
 import contextlib
-import json
 import multiprocessing
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -23,7 +21,7 @@ import torch
 from ..errors import MmgenError, RunError
 from ..recipe.tables import Recipe
 from ..storage.run_folder import RunFolder
-from ..training.callbacks import Event, Events
+from ..training.callbacks import Events
 from ..training.distributed import Processes
 from ..training.threads import cores
 from .child import TRAINED, Settings
@@ -35,59 +33,46 @@ OF_TORCHRUN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_A
 class Child:
     """A child command, which trains steps of a run in turn; on a GPU (as in `VISIBLE`), if one is given.
 
-    connection  receives its messages
-    step        the current or last step, which began at the time `began`
+    connection  sends it names of steps, and receives its messages
+    step        the current or last step
     """
 
     def __init__(self, folder: RunFolder, recipe: Recipe, settings: Settings, gpu: str | None = None) -> None:
         environment = {name: value for name, value in os.environ.items() if name not in OF_TORCHRUN}
-        self.connection, remote_end = multiprocessing.Pipe(duplex=False)
+        self.connection, remote_end = multiprocessing.Pipe()
         self._process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "mmgen.runs.child",
-                str(folder.path),
-                json.dumps(settings),
-                *map(str, recipe.plugins),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=remote_end.fileno(),
+            [sys.executable, "-m", "mmgen.runs.child", str(remote_end.fileno())],
+            pass_fds=[remote_end.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=2,  # what libraries print
             env=environment | ({VISIBLE: gpu} if gpu else {}),
             start_new_session=True,  # Ctrl-C goes to the run's process, which stops this one
         )
         remote_end.close()
-        self._write(recipe.model_dump_json())
+        self._send((folder.path, recipe.model_dump(mode="json"), settings))
 
     def train(self, step: str) -> None:
         """Start training of a step."""
-        self.step, self.began = step, time.monotonic()
-        self._write(step)
+        self.step = step
+        self._send(step)
 
-    def _write(self, line: str) -> None:
-        assert self._process.stdin is not None
+    def _send(self, message: object) -> None:
         with contextlib.suppress(OSError):  # the process has ended; `receive` raises
-            self._process.stdin.write(f"{line}\n".encode())
-            self._process.stdin.flush()
+            self.connection.send(message)
 
     def receive(self) -> object:
         """The next message: a line of progress, an event of callbacks, or TRAINED. Raises the error of the step."""
         try:
             message = self.connection.recv()
         except (EOFError, OSError):
-            status = self._process.wait()
-            ending = f"signal {-status}" if status < 0 else f"exit status {status}"
             how = "run the same command again to resume from the last checkpoint"
-            raise RunError(f"step '{self.step}': its process ended with {ending}; {how}") from None
+            raise RunError(f"step '{self.step}': its process ended ({self._process.wait()}); {how}") from None
         if isinstance(message, MmgenError):
             raise message
         return message
 
     def stop(self) -> None:
         """Let the process end: it finishes the current update and writes a checkpoint."""
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError):
-            self._process.stdin.close()
         self.connection.close()
 
     def wait(self) -> None:
@@ -117,12 +102,10 @@ class Jobs:
         """The requested number, or else the recipe's as far as there are cores or GPUs. Raises RunError for a number
         above 1 if there are several processes already."""
         several = processes.num_processes > 1
-        gpus = torch.cuda.device_count() if processes.device.type == "cuda" else 0
-        if requested is None:
-            return cls(1 if several or only else min(recipe.jobs, gpus or cores()))
-        if requested > 1 and several:
+        if several and (requested or 1) > 1:
             raise RunError(f"--jobs {requested}: this run trains in several processes already; leave out --jobs")
-        return cls(requested)
+        gpus = torch.cuda.device_count() if processes.device.type == "cuda" else 0
+        return cls(requested or (1 if several or only else min(recipe.jobs, gpus or cores())))
 
 
 @dataclass
@@ -140,7 +123,7 @@ class Children:
     say: Callable[[str], None]
 
     def __post_init__(self) -> None:
-        self._done = {name for name in self.recipe.steps if self.folder.trained(self.recipe, name)}
+        self._done: set[str | None] = {None, *(n for n in self.recipe.steps if self.folder.trained(self.recipe, n))}
         self._trained = [name for name in self.names if name in self._done]
         self._waiting = [name for name in self.names if name not in self._done]
         self._idle, self._training = list[Child](), dict[Connection, Child]()
@@ -156,7 +139,7 @@ class Children:
         self._start(self._waiting, self.jobs.count * (self.jobs.count > 1), self.settings)
 
     def _start(self, names: Sequence[str], most: int, settings: Settings) -> None:
-        startable = [name for name in names if self.recipe.steps[name].before in {None, *self._done}]
+        startable = [name for name in names if self.recipe.steps[name].before in self._done]
         for name in startable[: most - len(self._training)]:
             self._waiting.remove(name)
             number = len(self._training)
@@ -169,32 +152,27 @@ class Children:
         step."""
         if self.jobs.count == 1:
             yield from self.names
-            return
-        while self._trained or self._waiting or self._training:
+        while self.jobs.count > 1 and (self._trained or self._waiting or self._training):
             self.start()
             if self._trained:
                 yield self._trained.pop(0)
                 continue
             for child in [self._training[end] for end in wait(list(self._training)) if isinstance(end, Connection)]:
                 message = child.receive()
-                if isinstance(message, Event):
-                    events.send(message.method, *message.arguments)
+                if isinstance(message, tuple):
+                    events.send(*message)
                 elif message is not TRAINED:
                     self.say(str(message))
                 else:
                     self._idle.append(self._training.pop(child.connection))
-                    self.folder.spent(child.step, time.monotonic() - child.began)
                     self._done.add(child.step)
                     self._trained.append(child.step)
-        self.close()
 
     def close(self) -> None:
         """End all children, each after its update."""
-        if self._training:
-            names = ", ".join(child.step for child in self._training.values())
-            self.say(f"stopping {names}: after the current update, with a checkpoint")
+        for child in self._training.values():
+            self.say(f"stopping {child.step}: after the current update, with a checkpoint")
         children = [*self._idle, *self._training.values()]
-        self._idle, self._training = [], {}
         for child in children:
             child.stop()
         for child in children:

@@ -20,7 +20,7 @@ from ..parts import Extractor, Picture, Record
 from ..progress import Progress
 from ..recipe.layers import Layered
 from ..recipe.tables import Recipe, placed_parts
-from ..recipe.weight_files import start_errors
+from ..recipe.weight_files import weight_errors
 from ..storage.model_files import features_file
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of
@@ -46,7 +46,7 @@ def missing_parts(recipe: Recipe, steps: Sequence[str], layers: Layered, folder:
                 FeatureStore(part.features)
             except MmgenError as error:
                 lines.append(f"{layers.opening((*path, 'features'))}{error}")
-    return [*lines, *start_errors(recipe, [step for step in steps if not (folder and folder.begun(step))], layers)]
+    return [*lines, *weight_errors(recipe, [step for step in steps if not (folder and folder.begun(step))], layers)]
 
 
 @contextlib.contextmanager
@@ -81,45 +81,42 @@ def compare_extractors(recipe: Recipe, inputs: Collection[str], datasets: Datase
         else:
             problem = difference(store.fingerprint, fingerprint, ("in the file", "of this extractor"))
         if problem:
-            error = DataError(
+            raise DataError(
                 f"this extractor did not make the features of {in_words(store.fingerprint)} in {config.features} "
                 f"({problem}); use the extractor and settings that made them, leave the extractor out, or set "
-                "allow_other_features = true"
+                "allow_other_features = true",
+                ("inputs", name, "extractor", "type"),
             )
-            error.about = ("inputs", name, "extractor", "type")
-            raise error
         compared[name] = config.model_copy(update={"compared": fingerprint})
     return recipe.model_copy(update={"inputs": compared})
 
 
 def _unlike(extractor: Extractor, store: FeatureStore, datasets: Datasets) -> str:
-    """How the features of pictures differ from those of a file, region by region; "" if they do not."""
+    """How the features of pictures differ from those of a file, region by region; "" if they do not.
+
+    Correlations of regions were measured with ResNets of random weights on 3 photographs: 0.99 and more for the same
+    network after JPEG of quality 30, or with pictures of half the size; at least 0.95 with half its image_size; at most
+    0.23 for another network."""
     with contextlib.suppress(DataError):  # the data have no pictures
         stored = (picture for picture in datasets.pictures() if store.count(picture.key))
         for picture in itertools.islice(stored, COMPARED):
             known = store.read(picture.key)
             boxes = None if known.boxes is None else known.boxes.tolist()
-            for record in extractor.records([Picture(picture.key, picture.load, boxes)]):
-                if isinstance(record, Record) and (problem := _difference(record, known)):
-                    return f"picture '{picture.key}': {problem}"
+            records = extractor.records([Picture(picture.key, picture.load, boxes)])
+            for record in (record for record in records if isinstance(record, Record)):
+                ours, theirs = record.features, known.features
+                if ours.shape[1] != theirs.shape[1]:
+                    return f"width {theirs.shape[1]} in the file, {ours.shape[1]} of this extractor"
+                if (
+                    boxes
+                    and np.shape(record.boxes) == np.shape(boxes)
+                    and np.allclose(record.boxes, boxes, 0, SAME_BOX)
+                ):
+                    pairs = [pair for pair in zip(ours, theirs, strict=True) if all(np.ptp(row) for row in pair)]
+                    mean = np.mean([np.corrcoef(*pair)[0, 1] for pair in pairs] or [1])
+                    if mean < LEAST_CORRELATION:
+                        return f"the regions of picture '{picture.key}' correlate by {mean:.2f}"
     return ""
-
-
-def _difference(record: Record, known: Record) -> str:
-    """How a picture's features differ from known ones of the same boxes; "" if they do not.
-
-    Correlations of regions were measured with ResNets of random weights on 3 photographs: 0.99 and more for the same
-    network after JPEG of quality 30, or with pictures of half the size; at least 0.95 with half its image_size; at most
-    0.23 for another network."""
-    ours, theirs = record.features.shape[1], known.features.shape[1]
-    if ours != theirs:
-        return f"width {theirs} in the file, {ours} of this extractor"
-    if record.boxes is None or known.boxes is None or record.boxes.shape != known.boxes.shape:
-        return ""
-    same = np.abs(record.boxes - known.boxes).max(initial=0) < SAME_BOX
-    rows = zip(record.features, known.features, strict=True) if same else ()
-    mean = np.mean([np.corrcoef(*pair)[0, 1] for pair in rows if all(np.ptp(row) for row in pair)] or [1])
-    return f"their regions correlate by {mean:.2f}" if mean < LEAST_CORRELATION else ""
 
 
 def with_inputs_of(recipe: Recipe, only: Sequence[str]) -> Recipe:
@@ -145,26 +142,24 @@ def with_features(recipe: Recipe, files: Mapping[str, Path]) -> Recipe:
 
 
 def fill_stores(
-    recipe: Recipe, files: Mapping[str, Path], datasets: Datasets, accelerator: Processes, progress: Progress
+    recipe: Recipe, files: Mapping[str, Path], datasets: Datasets, processes: Processes, progress: Progress
 ) -> None:
-    """Extract the features of these inputs, by input."""
+    """Extract the features of these inputs, by input, as far as their files lack pictures."""
     for name, path in files.items():
         config = recipe.inputs[name]
         assert isinstance(config, FeaturesConfig) and config.extractor is not None  # see `feature_files`
-        if accelerator.is_main_process and not has_all_pictures(path, pictures := list(datasets.pictures())):
+        if processes.is_main_process and not _has_all(path, pictures := list(datasets.pictures())):
             extractor = config.extractor.build()
-            summary = extract(extractor, pictures, path, progress=progress, wait=True)  # another seed may be extracting
+            summary = extract(extractor, pictures, path, progress=progress)  # another seed may be extracting
             for key, reason in summary.broken:  # which may have been repaired when the run goes on
                 progress.say(f"{name}: skipped picture '{key}': {reason}")
             if summary.failure:
                 raise DataError(summary.failure)
-        accelerator.wait_for_everyone()
+        processes.wait_for_everyone()
 
 
-def has_all_pictures(path: Path, pictures: Sequence[Picture]) -> bool:
-    """Whether a store contains these pictures."""
-    try:
+def _has_all(path: Path, pictures: Sequence[Picture]) -> bool:
+    with contextlib.suppress(DataError):  # there is none, or the extraction says what is wrong with it
         store = FeatureStore(path)
-    except DataError:  # there is none, or the extraction says what is wrong with it
-        return False
-    return all(picture.key in store for picture in pictures)
+        return all(picture.key in store for picture in pictures)
+    return False

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from ..configs import ProbeConfig
 from ..data.datasets import pictures_of
 from ..data.seeds import resolve, seeded
-from ..errors import MmgenError, RecipeError, RunError
-from ..evaluation import probes as probing
+from ..errors import MmgenError, RunError
 from ..evaluation.answers import generate
+from ..evaluation.probes import run_probe
+from ..files import clear_partials, write_folder
 from ..inference.load import load
 from ..inference.predictor import Predictor
 from ..model import Model
@@ -20,7 +21,7 @@ from ..parts import Picture, ProbeInput, ProbeResult, TrainedStep
 from ..progress import Progress
 from ..recipe.load import select_parts
 from ..recipe.tables import Recipe
-from ..registry import Registry, installed
+from ..registry import installed
 from ..storage import generations
 from ..storage.run_folder import WEIGHTS, RunFolder
 
@@ -34,16 +35,14 @@ def probe(
     progress: Progress | None = None,
 ) -> dict[str, ProbeResult | MmgenError]:
     """Run probes on a run's steps (default: all trained steps); the results, or the error of each probe. Files are in
-    the run's `probes/NAME/`. `names`, `sets`: see `select_probes`. Raises RunError, RecipeError."""
+    the run's `probes/NAME/`. `names`, `sets`: see `recipe.load.select_parts`. Raises RunError, RecipeError."""
     folder, registry = RunFolder(Path(path)), installed()
     recipe = folder.recipe(registry)
-    probes = select_probes(recipe, names, sets, registry)
+    probes = select_parts(ProbeConfig, recipe.probes, names, sets, registry)
     recipe.check_steps(steps)
     trained = [name for name in recipe.steps if folder.finished(name, WEIGHTS)]
-    untrained = [f"step '{name}' is not" for name in steps if not folder.trained(recipe, name)]
-    if untrained or not trained:
-        which = untrained[0] if untrained else "no step is"
-        raise RunError(f"{folder.path}: {which} trained yet; continue with `mmgen run`")
+    if not trained or not all(folder.trained(recipe, name) for name in steps):
+        raise RunError(f"{folder.path}: steps are not trained yet, only: {trained}; continue with `mmgen run`")
     dataset, pictures = recipe.data.build(), dict[str, Picture]()
     examples = [resolve(example) for example in dataset.split(recipe.data.test_split)]
     with contextlib.suppress(MmgenError):  # the data set has no pictures
@@ -55,23 +54,15 @@ def probe(
         pictures,
         progress or Progress(),
     )
+    place, results = folder.path / "probes", dict[str, ProbeResult | MmgenError]()
     with folder.locked():
-        return probing.probe(probes, probe_data, folder.path / "probes", recipe.seed)
-
-
-def select_probes(
-    recipe: Recipe, names: Sequence[str], sets: Sequence[str], registry: Registry
-) -> dict[str, ProbeConfig]:
-    """The recipe's probes, or the named ones: of the recipe, or else installed ones with defaults. `sets`: overrides,
-    such as "attention.layer=1". Raises RecipeError."""
-    probes = select_parts(ProbeConfig, recipe.probes, names, sets, registry)
-    for name in probes:
-        if not re.fullmatch(r"\w[\w.-]*", name):
-            raise RecipeError(
-                f"probes.{name}: the name of a probe must consist of letters, digits, '_', '-' and '.', because it "
-                "names a folder"
-            )
-    return probes
+        clear_partials(place)
+        for name, config in probes.items():
+            try:  # a probe that fails leaves its earlier files unchanged
+                results[name] = write_folder(place / name, partial(run_probe, config, name, probe_data, recipe.seed))
+            except MmgenError as error:
+                results[name] = error
+    return results
 
 
 def _trained_step(folder: RunFolder, recipe: Recipe, name: str) -> TrainedStep:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from torch import Tensor
 
@@ -14,9 +15,8 @@ from ..errors import DataError, MmgenError, PluginError
 from ..files import read_table
 from ..inference.hub import find_folder
 from ..model import EMBEDDERS, Model
-from ..parts import Part
 from ..progress import Progress
-from ..recipe.tables import EXPORT, GENERATOR, Recipe
+from ..recipe.tables import EXPORT, GENERATOR, Recipe, Step
 from ..recipe.weight_files import check_export
 from ..registry import installed
 from ..storage.model_files import INPUTS, read_vocabularies
@@ -31,20 +31,20 @@ MOST_SHOWN = 8  # names in a line
 def load_start(recipe: Recipe, step: str, model: Model, progress: Progress) -> set[str]:
     """Load the published weights of a step into an untrained model, and say what is taken. Returns the names of what
     was loaded, none for another start. Raises DataError, RunError, PluginError."""
-    source, parameters = recipe.steps[step].weights, state(model)
-    if source is None:
+    settings, parameters = recipe.steps[step], state(model)
+    if (source := settings.weights) is None:
         return set()
     try:
-        weights = ExportedWeights(source, model) if source.startswith(EXPORT) else read_published(source)
-        tensors = select_tensors(recipe, step, model, weights)
+        weights = ExportedWeights(source, recipe, model) if source.startswith(EXPORT) else read_published(source)
+        tensors = select_tensors(settings, model, weights)
     except MmgenError as error:
         error.about = ("steps", step, "start")
         raise
     load_state(model, {**parameters, **tensors}, source)
-    prefixes = tuple(prefix for _, prefix, _ in _parts(recipe, step, model))
+    prefixes = tuple(f"{part}." for part in _parts(settings, model))
     untouched = [key for key in parameters if key.startswith(prefixes) and key not in tensors]
     unused = weights.left_over
-    line = f"{step}: {recipe.steps[step].start}: {len(weights) - len(unused)} of {len(weights)} tensors taken"
+    line = f"{step}: {settings.start}: {len(weights) - len(unused)} of {len(weights)} tensors taken"
     progress.say(f"{line}{_list_names('left over', unused)}{_list_names('as built', untouched)}")
     return set(tensors)
 
@@ -54,48 +54,38 @@ def _list_names(what: str, names: Sequence[str]) -> str:
     return f"; {what} {len(names)} ({shown})" if names else ""
 
 
-def select_tensors(recipe: Recipe, step: str, model: Model, weights: PublishedWeights) -> dict[str, Tensor]:
+def select_tensors(step: Step, model: Model, weights: PublishedWeights) -> dict[str, Tensor]:
     """The tensors that the parts of a step take from weights, by parameter name. Weights of mmgen, which have the
     model's names, need no conversion. Raises DataError if no tensor or a wrong size matches, and PluginError."""
-    parameters, parts, tensors = state(model), _parts(recipe, step, model), dict[str, Tensor]()
+    parameters, parts, tensors = state(model), _parts(step, model), dict[str, Tensor]()
     names = {id(tensor): name for name, tensor in parameters.items()}
-    for owner, prefix, module in parts:
+    for part in parts:
+        module: Any = model.get_submodule(part)
         own = {key: names[id(tensor)] for key, tensor in module.state_dict(keep_vars=True).items()}
-        if isinstance(weights, ExportedWeights) and not weights.fit(prefix, module, recipe, model):
+        if isinstance(weights, ExportedWeights) and not weights.fit(part):
             continue
-        loaded = {key: weights[prefix + key] for key in own if prefix + key in weights}
+        loaded = {key: weights[f"{part}.{key}"] for key in own if f"{part}.{key}" in weights}
         if not loaded and not isinstance(weights, ExportedWeights):
             loaded = dict(module.published(weights))
         for key, tensor in loaded.items():
             if key not in own:
-                raise PluginError(f"{owner}: published returns '{key}', which is not one of its parameters")
+                raise PluginError(f"{part}: published returns '{key}', which is not one of its parameters")
             if problem := _problem(tensor, own[key], parameters[own[key]]):
-                shown = weights.name_of(tensor) or "converted tensor"
-                raise DataError(f"'{weights.source}': {owner}: '{shown}' {problem}")
+                raise DataError(f"'{weights.source}': {part}: '{key}' {problem}")
             tensors[own[key]] = tensor.to(parameters[own[key]].dtype)
     if not tensors:
-        first_names, owners = ", ".join(list(weights)[:3]), ", ".join(owner for owner, _, _ in parts)
         raise DataError(
-            f"'{weights.source}': none of the {len(weights)} tensors matches a part of this step ({owners}); the "
-            f"tensors are named: {first_names}"
+            f"'{weights.source}': none of the {len(weights)} tensors matches a part of this step ({', '.join(parts)}); "
+            f"the tensors are named: {', '.join(list(weights)[:3])}"
         )
     return tensors
 
 
-def _parts(recipe: Recipe, step: str, model: Model) -> list[tuple[str, str, Part]]:
-    """The parts of a step that may take weights: the name in messages, the prefix of parameter names, the module."""
-    objectives = recipe.steps[step].objectives
-    inputs = [name for name in recipe.steps[step].inputs if name in model.inputs]
-    return [
-        ("the backbone", "backbone.", model.backbone),
-        *((f"input '{name}'", f"{EMBEDDERS}{name}.", model.embedders[name]) for name in inputs),
-        *(
-            ("the generator", "generator.", model.generator)
-            if name == GENERATOR
-            else (f"objective '{name}'", f"objectives.{name}.", model.objective(name))
-            for name in objectives
-        ),
-    ]
+def _parts(step: Step, model: Model) -> list[str]:
+    """The parts of a step that may take weights, by the names of the modules."""
+    inputs = [f"{EMBEDDERS}{name}" for name in step.inputs if name in model.inputs]
+    heads = [name if name == GENERATOR else f"objectives.{name}" for name in step.objectives]
+    return ["backbone", *inputs, *heads]
 
 
 def _problem(tensor: Tensor, name: str, parameter: Tensor) -> str:
@@ -112,31 +102,33 @@ class ExportedWeights(PublishedWeights):
     """The weights of an export, by the names of mmgen. Raises DataError if the model's words have other numbers than
     those of the export."""
 
-    def __init__(self, source: str, model: Model) -> None:
+    def __init__(self, source: str, recipe: Recipe, model: Model) -> None:
         check_export(source.removeprefix(EXPORT))
-        self.folder = RunFolder(find_folder(source.removeprefix(EXPORT)))
-        recipe, file = self.folder.recipe(installed()), self.folder.backbone / "tokenizer.json"
-        super().__init__(source, read_step(recipe, self.folder, next(iter(recipe.steps))))
+        folder = RunFolder(find_folder(source.removeprefix(EXPORT)))
+        exported, file = folder.recipe(installed()), folder.backbone / "tokenizer.json"
+        super().__init__(source, read_step(exported, folder, next(iter(exported.steps))))
         ours = getattr(model.backbone.tokenizer, "backend_tokenizer", None)
         if (read_table(file).get("model") if file.exists() else None) != (ours and json.loads(ours.to_str())["model"]):
             raise DataError(
                 f"'{source}': its tokenizer differs from that of the recipe's backbone; export it with "
-                f'--transformers, and set backbone.weights = "{self.folder.backbone}"'
+                f'--transformers, and set backbone.weights = "{folder.backbone}"'
             )
+        self._folder, self._recipe, self._model = folder.path, recipe, model
 
-    def fit(self, prefix: str, module: Part, recipe: Recipe, model: Model) -> bool:
+    def fit(self, part: str) -> bool:
         """Whether a part's tensors have the same sizes in the export, and mean the same: an input's features, the
         classes of a head."""
-        kind, _, name = prefix.removesuffix(".").partition(".")
-        if kind == EMBEDDERS.removesuffix("."):
-            saved = read_table(self.folder.path / INPUTS).get(name, {}).get("fingerprint")
-            allowed = getattr(recipe.inputs[name], "allow_other_features", False)
-            settings = json.loads(json.dumps(model.embedders[name].inferred_settings()))
-            if saved is not None and saved != settings.get("fingerprint") and not allowed:
+        kind, _, name = part.partition(".")
+        if part.startswith(EMBEDDERS):
+            saved = read_table(self._folder / INPUTS).get(name, {}).get("fingerprint")
+            settings = json.loads(json.dumps(self._model.embedders[name].inferred_settings()))
+            if saved != settings.get("fingerprint") and saved and not self._recipe.inputs[name].allow_other_features:
                 return False
         if kind == "objectives":
-            ours, theirs = model.vocabularies, read_vocabularies(self.folder.path)
-            if any(ours.get(label) != theirs.get(label) for label in recipe.objectives[name].required_labels):
+            ours, theirs = self._model.vocabularies, read_vocabularies(self._folder)
+            if any(ours.get(label) != theirs.get(label) for label in self._recipe.objectives[name].required_labels):
                 return False
-        own = {prefix + key: tensor.shape for key, tensor in module.state_dict().items()}
-        return all(self._tensors[key].shape == shape for key, shape in own.items() if key in self)
+        own = self._model.get_submodule(part).state_dict()
+        return all(
+            self.data[f"{part}.{key}"].shape == value.shape for key, value in own.items() if f"{part}.{key}" in self
+        )

@@ -13,8 +13,7 @@ from ..evaluation.score import build_metric, merge_metrics
 from ..examples import Example, Generation, Prediction, Scores
 from ..parts import Metric
 from ..progress import Progress
-from ..recipe.layers import settings_of
-from ..recipe.load import part_from
+from ..recipe.load import select_parts
 from ..registry import Registry
 from .intervals import RESAMPLES, Interval, differences, groups_of, intervals, summed
 from .table import Cell, Row, ScoreTable
@@ -31,10 +30,7 @@ def metrics(names: Sequence[str], sets: Sequence[str], registry: Registry) -> di
         and part.config.judges == {"text"}
         and not any(info.is_required() for info in part.config.model_fields.values())
     ]
-    return {
-        name: part_from(MetricConfig, name, settings, registry, f"{name}.")
-        for name, settings in settings_of(sets, metric_names, "metric").items()
-    }
+    return select_parts(MetricConfig, {}, metric_names, sets, registry)
 
 
 def compare(

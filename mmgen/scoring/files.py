@@ -19,7 +19,7 @@ from ..reading.text import join_names, json_lines, read_text
 from ..recipe.load import load
 from ..registry import Registry
 from ..storage.run_folder import RunFolder
-from ..storage.scored_examples import ScoredExamples, dataset_of
+from ..storage.scored_examples import ScoredExamples
 from .intervals import names_of
 
 ID_KEYS = ("image_id", "id", "image", "question_id")
@@ -73,11 +73,13 @@ def read_references(
         recipe.check_steps([step] if step else [])
         config = (recipe.scored_data(step) if step else None) or recipe.data
         if path.is_dir() and split is None:
-            dataset = ScoredExamples(recipe, path).dataset_of(step) if step else dataset_of(recipe, path)
+            dataset = ScoredExamples(recipe, path).dataset_of(step or "")
         else:
             dataset = build_split(config, split)
         return [*dataset.split(split or config.test_split)]
-    return form.read_references(path) if form else _from_file(path)
+    if form:
+        raise DataError(f"{path}: the references of a task are those of a recipe or of a run; name its file or folder")
+    return _from_file(path)
 
 
 def _from_file(path: Path) -> list[Example]:

@@ -9,13 +9,13 @@ import platform
 import re
 import shlex
 import sys
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any
 
 from .. import __version__
-from ..recipe.tables import Recipe
+from ..features.random_features import random_features
+from ..recipe.tables import Recipe, parts_in
 from ..registry import OURS, installed
 
 CAN_CHANGE = (
@@ -27,17 +27,18 @@ CAN_CHANGE = (
 )
 
 
-def environment(providers: Iterable[str] = ()) -> dict[str, Any]:
-    """Versions, machine and device: everything besides recipe and data that can change a result. `providers`: the
-    distributions of the parts in use; the versions are those of mmgen, of the providers and of their requirements."""
+def environment(recipe: Recipe) -> dict[str, Any]:
+    """Versions, machine and device: everything besides recipe and data that can change a result. The versions are those
+    of mmgen, of the distributions of the recipe's parts, and of their requirements."""
     import torch
 
     versions = {
         distribution: installed_version
-        for name in [OURS, *providers]
+        for name in [OURS, *providers(recipe)]
         for distribution, installed_version in _versions_with_requirements(name).items()
     }
     versions |= {part.source.distribution: part.source.version for part in installed().parts if part.source.file}
+    random = random_features(recipe.inputs)
     return {
         "command": shlex.join(["mmgen", *sys.argv[1:]]),
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -45,16 +46,16 @@ def environment(providers: Iterable[str] = ()) -> dict[str, Any]:
         "platform": platform.platform(),
         "versions": versions,
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
-        "cpu": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
         "processes": int(os.environ.get("WORLD_SIZE", 1)),
         "can change the result": CAN_CHANGE,
+        **({"random features": random} if random else {}),
     }
 
 
 def providers(recipe: Recipe) -> list[str]:
     """The distributions of the parts of a recipe."""
-    used = {type(config) for config in recipe.parts()}
+    used = {type(config) for config in parts_in(recipe)}
     parts = (part for part in installed().parts if part.config in used and not part.source.file)
     return sorted({part.source.distribution for part in parts})
 

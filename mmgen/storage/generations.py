@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from ..errors import RunError
-from ..examples import LOG_PROBABILITY, Generation, Prediction
+from ..examples import Generation, Prediction
 from ..recipe.messages import mistake_text
 
 Value = TypeVar("Value")
@@ -21,16 +20,8 @@ PREDICTION = TypeAdapter(Prediction)  # a line of predictions.jsonl
 
 
 def as_line(texts: Sequence[Generation]) -> str:
-    """The texts of one example as a line. "score_kind" is written only if it is not a log-probability, "passes" and
-    "prompt" only if there are any."""
-    return json.dumps([_as_json(text) for text in texts], ensure_ascii=False)
-
-
-def _as_json(text: Generation) -> dict[str, Any]:
-    values = asdict(text)
-    if text.score_kind == LOG_PROBABILITY:
-        del values["score_kind"]
-    return {name: value for name, value in values.items() if value or name not in ("passes", "prompt")}
+    """The texts of one example as a line, without values that are the default."""
+    return json.dumps(TEXTS.dump_python([*texts], exclude_defaults=True), ensure_ascii=False)
 
 
 def read(folder: Path) -> list[list[Generation]]:
@@ -54,23 +45,20 @@ def parse(of: TypeAdapter[Value], path: Path) -> Value:
 
 
 def _read_lines(of: TypeAdapter[Value], path: Path) -> list[Value]:
-    lines = _read(path).removesuffix("\n").split("\n")  # a text may contain other line separators
+    lines = _read(path).removesuffix(b"\n").split(b"\n")  # a text may contain other line separators
     return [_parse(of, line, f"{path}:{number}") for number, line in enumerate(lines, 1)]
 
 
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise RunError(f"{path}: missing; has this step been run?") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise RunError(f"{path}: damaged: {error}; delete the file and run again") from None
+def _read(path: Path) -> bytes:
+    if not path.exists():
+        raise RunError(f"{path}: missing; has this step been run?")
+    return path.read_bytes()
 
 
-def _parse(of: TypeAdapter[Value], text: str, place: str) -> Value:
+def _parse(of: TypeAdapter[Value], content: bytes, place: str) -> Value:
     try:
-        return of.validate_json(text, strict=True)
+        return of.validate_json(content, strict=True)
     except ValidationError as error:
         first = error.errors()[0]
-        reason = ": ".join(filter(None, (".".join(map(str, first["loc"])), mistake_text(first))))
-        raise RunError(f"{place}: damaged: {reason}; delete the file and run again") from None
+        key = ".".join(map(str, first["loc"])) or "line"
+        raise RunError(f"{place}: damaged: {key}: {mistake_text(first)}; delete the file and run again") from None

@@ -37,13 +37,13 @@ def build_model(recipe: Recipe, datasets: Datasets | None = None, folder: Path |
             objectives=Objectives(recipe.objectives, vocabularies),
         )
         if datasets is not None:
-            prepare_inputs(model, recipe, datasets)
+            prepare_inputs(model, recipe, lambda: datasets)
     return model
 
 
-def prepare_inputs(model: Model, recipe: Recipe, datasets: Datasets | Callable[[], Datasets]) -> None:
-    """Give the inputs that read pictures those of the data sets, which a function may build when they are used."""
-    pictures = PicturesByKey(datasets if callable(datasets) else lambda: datasets)
+def prepare_inputs(model: Model, recipe: Recipe, datasets: Callable[[], Datasets]) -> None:
+    """Give the inputs that read pictures those of the data sets, which are built when they are used."""
+    pictures = PicturesByKey(datasets)
     for name, embedder in model.embedders.items():
         if recipe.inputs[name].takes == "picture":
             with seeded_part(f"inputs.{name}"):
@@ -53,10 +53,8 @@ def prepare_inputs(model: Model, recipe: Recipe, datasets: Datasets | Callable[[
 def read_vocabularies(folder: Path) -> dict[str, tuple[str, ...]]:
     """The classes of a run's heads; empty for a run without the file. Raises RunError for a damaged file."""
     path = folder / VOCABULARIES
-    tables = read_table(path, labels=dict)["labels"] if path.exists() else {}
-    if not all(isinstance(values, list) for values in tables.values()):
-        raise RunError(f"{path}: damaged: 'labels' must be lists of strings; copy the file from where the run was made")
-    return {name: tuple(map(str, values)) for name, values in tables.items()}
+    saved = read_table(path, labels=dict)["labels"] if path.exists() else {}
+    return {name: tuple(values) for name, values in saved.items()}
 
 
 def write_model_files(

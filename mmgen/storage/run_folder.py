@@ -1,10 +1,10 @@
-"""A run's folder: names of its files, the recipe that owns it, its lock, times, other seeds, leftovers.
+"""A run's folder: names of its files, the recipe that owns it, its lock, other seeds, leftovers.
 
 runs/<name>/<profile>/seed-<n>/
     recipe.json  environment.json  data.json  inputs.json  labels.json  backbone/
     examples.jsonl  examples/  references.json
     steps/<step>/{weights.safetensors, generations.jsonl, scores.json, log.jsonl}
-    times.json  table.md  report.html  probes/<probe>/
+    table.md  report.html  probes/<probe>/
 
 An export is such a folder with one step, without data: recipe.json, inputs.json, labels.json, backbone/, the step's
 weights, extractor/<input>/ and README.md.
@@ -16,6 +16,7 @@ import contextlib
 import functools
 import json
 import logging
+import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -24,18 +25,17 @@ from typing import Any
 
 from ..data.datasets import Datasets
 from ..errors import MmgenError, RecipeError, RunError
-from ..features.random_features import random_features
 from ..files import clear_partials, locked, read_table, write_json
-from ..recipe.load import from_json
+from ..recipe.load import from_values
 from ..recipe.paths import with_real_paths
 from ..recipe.tables import BESIDE, Recipe
 from ..registry import Registry, installed
-from . import recipe_file
-from .environment import environment, providers
+from .environment import environment
 
 log = logging.getLogger("mmgen")
 
 LOCK = ".lock"
+STARTED = "started_in"  # key of recipe.json: the folder in which the run was started
 WEIGHTS = "weights.safetensors"
 NOT_TRAINED = ("decoding", "metrics", "probes")  # tables that weights do not depend on
 
@@ -45,9 +45,6 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-
-    def __repr__(self) -> str:
-        return f"<run in {self.path}>"
 
     @classmethod
     def of(cls, recipe: Recipe) -> RunFolder:
@@ -59,8 +56,8 @@ class RunFolder:
         with other names are ignored."""
         if (path / "recipe.json").exists():
             return [cls(path)]
-        folders = [file.parent for file in path.glob("seed-*/recipe.json") if file.parent.name[5:].isdecimal()]
-        return [cls(folder) for folder in sorted(folders, key=lambda folder: int(folder.name[5:]))]
+        names = {file.parent.name.removeprefix("seed-") for file in path.glob("seed-*/recipe.json")}
+        return [cls(path / f"seed-{number}") for number in sorted(filter(str.isdecimal, names), key=int)]
 
     @property
     def backbone(self) -> Path:
@@ -94,20 +91,20 @@ class RunFolder:
         runs = {identity["seed"]: self}
         for beside in RunFolder.found_in(self.path.parent):
             try:
-                recipe, changes = beside.identity(), ["it used different data"] * (beside.fingerprint() != data)
+                tables, changes = beside.identity(), ["it used different data"] * (beside.fingerprint() != data)
             except MmgenError as error:  # damage to another run must not prevent this run's table
                 log.warning("%s; this run is left out of the results over seeds", error)
                 continue
-            if beside.path.name != f"seed-{recipe['seed']}" or recipe["seed"] in runs:  # a copy of a run, or this run
+            seed = tables["seed"]
+            if beside.path.name != f"seed-{seed}" or seed in runs:  # a copy of a run, or this run
                 continue
-            theirs, ours = _without_new_steps(recipe, identity), _without_new_steps(identity, recipe)
-            for tables in (theirs, ours):
-                tables["seed"] = tables["probes"] = None
+            theirs, ours = _without_new_steps(tables, identity), _without_new_steps(identity, tables)
+            theirs["seed"] = ours["seed"] = theirs["probes"] = ours["probes"] = None
             if changes := [*differences(theirs, ours), *changes]:
                 message = "%s: not the same run with another seed (%s); left out of the results over seeds"
                 log.warning(message, beside.path, changes[0])
                 continue
-            runs[recipe["seed"]] = beside
+            runs[seed] = beside
         return dict(sorted(runs.items()))
 
     def fingerprint(self) -> str | None:
@@ -122,16 +119,20 @@ class RunFolder:
             return with_real_paths(self.recipe(installed())).identity()
         except RecipeError:
             saved = read_table(self.path / "recipe.json")
-            return {name: table for name, table in saved.items() if name not in (*BESIDE, recipe_file.STARTED)}
+            return {name: table for name, table in saved.items() if name not in (*BESIDE, STARTED)}
 
     def recipe(self, registry: Registry) -> Recipe:
-        """The recipe of the run. Raises RunError, RecipeError."""
+        """The recipe of the run. Its paths are relative to the folder in which the run was started, which is saved as a
+        path from the run's folder, since both may move. Raises RunError, RecipeError."""
         path = self.path / "recipe.json"
         if not path.exists():
-            raise recipe_file.missing(self.path)
+            raise RunError(
+                f"{self.path}: no recipe.json in this folder; name a run folder (runs/<name>/<profile>/seed-<n>)"
+            )
         saved = read_table(path)
-        base = recipe_file.base(self.path, saved)
-        return from_json(json.dumps(saved), registry, str(path), base)
+        started = saved.pop(STARTED, None)  # which an export has not
+        base = Path(os.path.relpath(os.path.realpath(self.path / started))) if started else Path()
+        return from_values(saved, registry, str(path), base)
 
     def claim(self, recipe: Recipe, datasets: Datasets, fresh: bool) -> None:
         """Reserve the folder for this recipe. Raises RunError, with the differences, if it belongs to a different
@@ -160,14 +161,15 @@ class RunFolder:
     def _write_recipe(self, recipe: Recipe) -> None:
         """`recipe.json`, with the keys that the identity leaves out (`BESIDE`). One that says the same stays, since its
         paths may be written otherwise."""
-        path = self.path / "recipe.json"
-        beside = {key: value for key, value in recipe.model_dump(mode="json", include={*BESIDE}).items() if value}
+        path, started = self.path / "recipe.json", os.path.relpath(os.path.realpath("."), os.path.realpath(self.path))
+        values = recipe.model_dump(mode="json", include={*BESIDE})
+        beside = {key: value for key, value in values.items() if value}
         if path.exists():
             saved = read_table(path)
-            same = {key: saved[key] for key in BESIDE if key in saved} == beside
+            same = all(saved.get(key) == beside.get(key) for key in BESIDE)
             if same and self.identity() == with_real_paths(recipe).identity():
                 return
-        write_json(path, beside | recipe.identity() | {recipe_file.STARTED: recipe_file.started_in(self.path)})
+        write_json(path, {**beside, **recipe.identity(), STARTED: started})
 
     def outdated(self, recipe: Recipe) -> dict[str, list[str]]:
         """Step -> its files that another decoding or other metrics than the run's have made outdated. Weights depend on
@@ -178,55 +180,33 @@ class RunFolder:
         files: dict[str, list[str]] = {}
         for name, step in recipe.steps.items():
             decoded = name in saved["steps"] and _decoding(saved, name) != _decoding(current, name)
-            if decoded or (step.evaluate and saved["metrics"] != current["metrics"]):
+            if step.evaluate and (decoded or saved["metrics"] != current["metrics"]):
                 files[name] = ["scores.json", "generations.jsonl"] if decoded else ["scores.json"]
         return files
-
-    def outdated_steps(self, recipe: Recipe) -> list[str]:
-        """The steps whose texts or scores are outdated."""
-        return [name for name in self.outdated(recipe) if recipe.steps[name].evaluate]
 
     def retire(self, recipe: Recipe) -> str:
         """Delete outdated texts and scores, and then save this recipe: a kill in between leaves the old recipe with
         fewer files, never the new recipe with old texts or scores. Returns a message, or "" if there were none."""
         if not (outdated := self.outdated(recipe)):
             return ""
-        spent = [self.step(name) / file for name, files in outdated.items() for file in files]
-        spent = [path for path in spent if path.exists()]
-        for path in [*spent, self.path / "table.md", self.path / "report.html", self.path.parent / "table.md"]:
+        paths = [self.step(name) / file for name, files in outdated.items() for file in files]
+        existing = [path for path in paths if path.exists()]
+        for path in [*existing, self.path / "table.md", self.path / "report.html", self.path.parent / "table.md"]:
             path.unlink(missing_ok=True)
         texts = any(len(files) > 1 for files in outdated.values())
-        probes = texts and (self.path / "probes").exists()  # some probes read texts
-        if probes:
-            shutil.rmtree(self.path / "probes")
+        if texts:
+            shutil.rmtree(self.path / "probes", ignore_errors=True)  # some read texts
         self._write_recipe(recipe)
-        if not spent:
-            return ""
-        changed = "decoding has changed: texts are generated" if texts else "metrics have changed: scores are computed"
-        return f"{changed} again, weights stay" + "; probes/ is deleted; run `mmgen probe` again" * probes
+        changed = (
+            "decoding has changed: texts (and probes, by `mmgen probe`) are made"
+            if texts
+            else "metrics have changed: scores are computed"
+        )
+        return f"{changed} again, weights stay" if existing else ""
 
     def note_environment(self, recipe: Recipe) -> None:
         """Save the environment of this session, before any training."""
-        random = random_features(recipe.inputs)
-        now = environment(providers(recipe)) | ({"random features": random} if random else {})
-        write_json(self.path / "environment.json", now)
-
-    @contextlib.contextmanager
-    def timed(self, step: str) -> Iterator[None]:
-        """Adds the seconds spent on a step to `times.json`; a kill adds nothing."""
-        began = time.monotonic()
-        yield
-        self.spent(step, time.monotonic() - began)
-
-    def spent(self, step: str, more: float) -> None:
-        """Adds seconds to those of a step in `times.json`."""
-        seconds = self.times()
-        write_json(self.path / "times.json", {**seconds, step: round(seconds.get(step, 0) + more, 1)})
-
-    def times(self) -> dict[str, float]:
-        """Seconds per step, over all sessions that were not killed."""
-        path = self.path / "times.json"
-        return read_table(path) if path.exists() else {}
+        write_json(self.path / "environment.json", environment(recipe))
 
     def _delete_leftovers(self) -> None:
         """Delete what a killed run left behind: partial files, and checkpoints of trained steps."""

@@ -7,6 +7,7 @@ examples/<step>.jsonl  of a step's data set that the step is scored on; named af
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -28,54 +29,38 @@ FILE = "examples.jsonl"
 def keep(recipe: Recipe, datasets: ScoredOn, folder: Path) -> None:
     """Save the examples that the steps are scored on in a run's folder, except examples that JSON cannot represent
     (they come from generated data sets)."""
-    first = {
-        _examples_file(recipe, name, folder): name for name in reversed(recipe.steps) if recipe.steps[name].evaluate
-    }
+    first = {_data_of(recipe, name)[1]: name for name in reversed(recipe.steps) if recipe.steps[name].evaluate}
     for file, name in first.items():
         examples = datasets.scored_by(name)
-        try:
+        with contextlib.suppress(TypeError, ValueError):
             lines = [json.dumps(asdict(example)) for example in examples]
-        except (TypeError, ValueError):
-            continue
-        if [_parse_example(line) for line in lines] == [*examples]:
-            write_text(file, "".join(f"{line}\n" for line in lines))
+            if [_parse_example(line) for line in lines] == [*examples]:
+                write_text(folder / file, "".join(f"{line}\n" for line in lines))
 
 
-def _examples_file(recipe: Recipe, step: str, folder: Path) -> Path:
-    """The file with the examples that a step is scored on."""
-    step_data = recipe.scored_data(step)
-    if step_data is None:
-        return folder / FILE
-    return folder / "examples" / f"{next(name for name in recipe.steps if recipe.scored_data(name) == step_data)}.jsonl"
+def _data_of(recipe: Recipe, step: str) -> tuple[DatasetConfig, str]:
+    """The data that a step, or without a name the recipe, is scored on, and the file with the examples."""
+    if not step or (data := recipe.scored_data(step)) is None:
+        return recipe.data, FILE
+    return data, f"examples/{next(name for name in recipe.steps if recipe.scored_data(name) == data)}.jsonl"
 
 
 class ScoredExamples:
-    """The examples that the steps of a run in `folder` are scored on."""
+    """The examples that the steps of a run in `folder` are scored on; step "" is the recipe's data."""
 
     def __init__(self, recipe: Recipe, folder: Path) -> None:
         self._recipe, self._folder = recipe, folder
-        self._datasets: dict[Path, Dataset] = {}
+        self._datasets: dict[str, Dataset] = {}
 
     def dataset_of(self, step: str) -> Dataset:
-        file = _examples_file(self._recipe, step, self._folder)
+        config, file = _data_of(self._recipe, step)
         if file not in self._datasets:
-            self._datasets[file] = _saved_or_built(self._data_of(step), file)
+            path = self._folder / file
+            self._datasets[file] = SavedExamples(config, path) if path.exists() else config.build()
         return self._datasets[file]
 
     def scored_by(self, step: str) -> Sequence[Example]:
-        return self.dataset_of(step).split(self._data_of(step).test_split)
-
-    def _data_of(self, step: str) -> DatasetConfig:
-        return self._recipe.scored_data(step) or self._recipe.data
-
-
-def dataset_of(recipe: Recipe, folder: Path) -> Dataset:
-    """The recipe's data set, with the examples that the run was scored on."""
-    return _saved_or_built(recipe.data, folder / FILE)
-
-
-def _saved_or_built(config: DatasetConfig, file: Path) -> Dataset:
-    return SavedExamples(config, file) if file.exists() else config.build()
+        return self.dataset_of(step).split(_data_of(self._recipe, step)[0].test_split)
 
 
 class SavedExamples(Dataset):
@@ -110,12 +95,11 @@ class SavedExamples(Dataset):
 
     def describe(self) -> dict[str, Any]:
         """The description of the data set; if it is gone, the saved one, if it is the recipe's."""
-        try:
+        with contextlib.suppress(DataError):
             return self._data.describe()
-        except DataError:
-            path = self._file.parent / "data.json"
-            saved = read_table(path) if path.exists() else {}
-            return {name: value for name, value in saved.items() if name != "fingerprint"}
+        path = self._file.parent / "data.json"
+        saved = read_table(path) if path.exists() else {}
+        return {name: value for name, value in saved.items() if name != "fingerprint"}
 
     def pictures(self) -> Iterable[Picture]:
         return self._data.pictures()
@@ -123,12 +107,11 @@ class SavedExamples(Dataset):
 
 def _parse_example(line: str) -> Example:
     """Raises various errors for a line of a different shape."""
-    table = json.loads(line)
-    inputs = {
-        name: All(_with_tuples(value["values"])) if isinstance(value, dict) else _with_tuples(value)
-        for name, value in table["inputs"].items()
-    }
-    return Example(table["id"], inputs, tuple(table["targets"]), table["facts"], _with_tuples(table["labels"]))
+    table = json.loads(
+        line, object_hook=lambda table: All(_with_tuples(table["values"])) if [*table] == ["values"] else table
+    )
+    inputs, labels = _with_tuples(table["inputs"]), _with_tuples(table["labels"])
+    return Example(table["id"], inputs, tuple(table["targets"]), table["facts"], labels)
 
 
 def _with_tuples(value: Any) -> Any:

@@ -5,11 +5,10 @@ A run of a single step builds only the inputs that the step reads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from torch import Tensor
 
-from ..errors import RunError
 from ..model import EMBEDDERS, Model
 from ..recipe.tables import Recipe
 from .run_folder import RunFolder
@@ -18,15 +17,7 @@ from .weights import load_state, read_tensors, state
 
 def read_step(recipe: Recipe, folder: RunFolder, step: str) -> dict[str, Tensor]:
     """The tensors of a step, or of the step that has trained its weights. Raises RunError."""
-    trained_by = recipe.trained_by(step)
-    path = folder.weights(trained_by)
-    tensors, about = read_tensors(path)
-    if (of := about.get("step", trained_by)) != trained_by:
-        raise RunError(
-            f"{path}: contains the weights of step '{of}', not of '{trained_by}'; restore the file from a copy, or "
-            "delete the file and run again"
-        )
-    return tensors
+    return read_tensors(folder.weights(recipe.trained_by(step)))[0]
 
 
 def load_step(
@@ -43,13 +34,12 @@ def load_step(
     load_state(model, filled, folder.weights(recipe.trained_by(step)))
 
 
-def parts_in_weights(recipe: Recipe, step: str, tensors: Iterable[str]) -> tuple[list[str], list[str]]:
+def parts_in_weights(recipe: Recipe, step: str, tensors: Collection[str]) -> tuple[list[str], list[str]]:
     """The inputs and the objectives of the model that a step's weights belong to, by the names of its tensors."""
-    names = [*tensors]
     prefixes = {
         prefix
         for prefix, needed in _parts(recipe, step).items()
-        if needed or any(name.startswith(prefix) for name in names)
+        if needed or any(name.startswith(prefix) for name in tensors)
     }
     return (
         [name for name in recipe.inputs if f"{EMBEDDERS}{name}." in prefixes],

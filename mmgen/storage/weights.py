@@ -52,28 +52,22 @@ def checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
 
 def state(module: nn.Module) -> dict[str, Tensor]:
     """Parameters and buffers by name, each tensor once, such as a head tied to the word embeddings."""
-    names: dict[int, str] = {}
     tensors = module.state_dict(keep_vars=True)
-    for name, tensor in tensors.items():
-        names.setdefault(id(tensor), name)
-    return {name: tensors[name] for name in names.values()}
+    first = {id(tensor): name for name, tensor in reversed(tensors.items())}
+    return {name: tensor for name, tensor in tensors.items() if first[id(tensor)] == name}
 
 
 @torch.no_grad()
 def load_state(module: nn.Module, tensors: Mapping[str, Tensor], source: str | Path) -> None:
     """Copy tensors into a module. Raises RunError, with `source`, for names, shapes or values that do not fit."""
     current = state(module)
-    differs = sorted(
-        name
-        for name in current.keys() | tensors.keys()
-        if name not in current or name not in tensors or tensors[name].shape != current[name].shape
-    )
-    if differs:
-        shapes = [tuple(table[differs[0]].shape) if differs[0] in table else "none" for table in (tensors, current)]
+    ours, theirs = ({name: tuple(tensor.shape) for name, tensor in table.items()} for table in (current, tensors))
+    if differs := sorted(name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)):
+        name = differs[0]
         raise RunError(
-            f"{source}: not the weights of this model: {len(differs)} tensors differ, such as {differs[0]}: shape "
-            f"{shapes[0]} in the file, {shapes[1]} in the model; use the version of mmgen in the run's "
-            "environment.json, or train again with `mmgen run --fresh`"
+            f"{source}: not the weights of this model: {len(differs)} tensors differ, such as {name}: shape "
+            f"{theirs.get(name, 'none')} in the file, {ours.get(name, 'none')} in the model; use the version of mmgen "
+            "in the run's environment.json, or train again with `mmgen run --fresh`"
         )
     for name, tensor in tensors.items():
         # a sum is faster than a look at every number, and finite only if all numbers are
@@ -82,11 +76,6 @@ def load_state(module: nn.Module, tensors: Mapping[str, Tensor], source: str | P
         current[name].copy_(tensor)
 
 
-def save_weights(module: nn.Module, path: Path, step: str | None = None) -> None:
+def save_weights(module: nn.Module, path: Path, step: str = "") -> None:
     """Write a module's weights; `step`: the step of the run to which they belong."""
-    write_tensors(path, state(module), {"format": "pt", **({"step": step} if step is not None else {})})
-
-
-def load_weights(module: nn.Module, path: Path) -> None:
-    """Load a file of weights into a module. Raises RunError."""
-    load_state(module, read_tensors(path)[0], path)
+    write_tensors(path, state(module), {"format": "pt", "step": step})

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import torch
 
 from ..configs import CallbackConfig
-from ..examples import Generation, Prediction, ResolvedExample
-from ..parts import Callback, RunInfo, ShownExample
+from ..parts import Callback, RunInfo
 from .suite import Suite
 
 RECORD = {"update": 1, "epoch": 0.5, "loss": 2.5, "losses": {"a.loss": 2.0}, "lr": 1e-4, "grad_norm": 0.7}
@@ -23,15 +21,12 @@ class CallbackSuite(Suite[CallbackConfig]):
 
     def play(self, callback: Callback, folder: Path, done: int = 0) -> None:
         """The events of a run with one step of two updates, from update `done` on. `folder` exists."""
-        example = ResolvedExample("one", {"caption": "a red ball"}, ("what is red ?",))
-        answers: list[Any] = [Generation("one", "what ?", (), -1.0), Prediction("one", {"label": "red"}, 0.5)]
         record = {**RECORD, "validation_loss": 2.25}
         callback.on_run_begin(RunInfo("suite", "default", 0, folder, RECIPE, ("first",)))
         callback.on_step_begin("first", done, 2)
         for number in range(done, 2):
             callback.on_update("first", {**RECORD, "update": number})
         callback.on_validation("first", {"update": 1, "validation_loss": 2.25})
-        callback.on_examples("first", 1, [ShownExample(example, answer) for answer in answers])
         callback.on_epoch_end("first", record)
         callback.on_step_end("first", {"cider": 0.5, "no_value": None})
         callback.on_run_end(["| | cider |\n|---|---|\n| first | 50.0 |"])

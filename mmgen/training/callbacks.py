@@ -5,20 +5,11 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from ..configs import CallbackConfig
 from ..errors import blame
 from ..parts import Callback
-
-
-@dataclass(frozen=True)
-class Event:
-    """A call of a method of `parts.Callback`."""
-
-    method: str
-    arguments: tuple[Any, ...]
 
 
 class Events:
@@ -62,14 +53,10 @@ class Callbacks(Events):
 
 
 class Forwarded(Events):
-    """Sends events to another process, which has the callbacks."""
+    """Sends events to another process, which has the callbacks, as tuples of a method and its arguments."""
 
-    def __init__(self, send: Callable[[Event], None]) -> None:
+    def __init__(self, send: Callable[[tuple[Any, ...]], None]) -> None:
         self._send = send
 
     def send(self, method: str, *arguments: Any) -> None:
-        """Without pictures, which may be anything that draws them."""
-        if method == "on_examples":
-            step, update, examples = arguments
-            arguments = step, update, [replace(example, pictures=()) for example in examples]
-        self._send(Event(method, arguments))
+        self._send((method, *arguments))

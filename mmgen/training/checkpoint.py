@@ -43,7 +43,7 @@ class Checkpoint:
     def __init__(self, folder: Path) -> None:
         self.path, self.best = folder / "checkpoint.safetensors", folder / "best.safetensors"
         self.log = folder / "log.jsonl"
-        self._logged = self._end = 0  # records in the log, and the bytes that they take
+        self._logged = 0  # records in the log
 
     def write(self, tensors: Mapping[str, Tensor], cursor: Cursor) -> None:
         """Write the log, then the checkpoint."""
@@ -51,22 +51,18 @@ class Checkpoint:
         place = {"micro_batch_size": cursor.micro_batch_size, "done": cursor.done}
         write_tensors(self.path, tensors, {"cursor": json.dumps(place)})
 
-    def write_best(self, tensors: Mapping[str, Tensor]) -> None:
-        write_tensors(self.best, tensors, {"format": "pt"})
-
     def write_log(self, cursor: Cursor) -> None:
-        """Append the new records; what an earlier session has written beyond its checkpoint is cut off."""
+        """Append the new records."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
-        with self.log.open("ab") as file:
-            file.truncate(self._end)
-            file.writelines(f"{json.dumps(record)}\n".encode() for record in cursor.records[self._logged :])
+        with self.log.open("a" if self._logged else "w") as file:
+            file.writelines(f"{json.dumps(record)}\n" for record in cursor.records[self._logged :])
             file.flush()
             os.fsync(file.fileno())  # the checkpoint needs its records
-            self._logged, self._end = cursor.done, file.tell()
+        self._logged = cursor.done
 
     def read(self, updates: int) -> tuple[Cursor, dict[str, Tensor]]:
-        """The progress of a step with this number of updates, and the checkpoint's tensors. Raises RunError for files
-        that do not fit together."""
+        """The progress of a step with this number of updates, and the checkpoint's tensors. What an earlier session has
+        logged beyond its checkpoint is cut off. Raises RunError for files that do not fit together."""
         tensors, about = read_tensors(self.path)
         try:
             place = json.loads(about["cursor"])
@@ -78,7 +74,8 @@ class Checkpoint:
             raise RunError(
                 f"{self.path}: the checkpoint does not fit log.jsonl: {error}; delete it to train the step again"
             ) from None
-        self._logged, self._end = len(lines), sum(map(len, lines))
+        os.truncate(self.log, sum(map(len, lines)))
+        self._logged = cursor.done
         return cursor, tensors
 
     def clear(self) -> None:

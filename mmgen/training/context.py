@@ -1,13 +1,13 @@
-"""Context: the step that runs, with its folder, processes and progress."""
+"""Context: the step that runs, with its folder, processes and progress; its precision."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..model import Model
-from ..parts import ShownExample
+import torch
+
 from ..progress import Progress
 from ..recipe.tables import Step
 from .callbacks import Events
@@ -25,7 +25,6 @@ class StepContext:
     accelerator  the processes that work on it, and this one's device
     progress     messages for people; silent in all processes but the first
     events       what callbacks are told, in the first process
-    predict      predicts the validation examples that callbacks show; all processes call it, after every epoch
     """
 
     name: str
@@ -35,4 +34,9 @@ class StepContext:
     accelerator: Processes
     progress: Progress
     events: Events = field(default_factory=Events)
-    predict: Callable[[Model], list[ShownExample]] | None = None
+
+
+def precision(name: str, device: torch.device) -> contextlib.AbstractContextManager:
+    """Mixed precision of a step. (accelerate sets one for a process; here steps may differ.)"""
+    bf16 = name == "bf16" or name == "auto" and device.type == "cuda" and torch.cuda.is_bf16_supported()
+    return torch.autocast(device.type, torch.bfloat16) if bf16 else contextlib.nullcontext()

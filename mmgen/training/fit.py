@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..data.sources import Source
+from ..data.collate import Source
 from ..examples import Example
 from ..model import Model
 from ..progress import Progress

@@ -46,9 +46,7 @@ def check_patterns(model: nn.Module, patterns: Collection[str], about: tuple[str
         if not any(fnmatchcase(name, pattern) for name in names):
             modules = [name for name, _ in model.named_modules()]
             similar = [form for name in modules for form in (f"{name}.*", f"*.{name.rpartition('.')[2]}.*")]
-            error = DataError(f"no parameter matches '{pattern}'{did_you_mean(pattern, similar)}")
-            error.about = about
-            raise error
+            raise DataError(f"no parameter matches '{pattern}'{did_you_mean(pattern, similar)}", about)
 
 
 def make_optimizer(learning: Mapping[str, nn.Parameter], step: Step) -> torch.optim.Optimizer:

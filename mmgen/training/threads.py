@@ -40,7 +40,5 @@ def choose_threads(threads: int | str | None, model: nn.Module, jobs: int = 1) -
     if threads == AUTO and not any(os.environ.get(name) for name in ASKED):
         small = sum(parameter.numel() for parameter in model.parameters()) <= SMALL
         torch.set_num_threads(1 if small else max(1, torch.get_num_threads() // jobs))
-    count = torch.get_num_threads()
-    side_by_side = f", up to {jobs} steps side by side, each" if jobs > 1 else ""
-    how = "; --threads sets another number" if threads == AUTO else ""
-    return f"computing{side_by_side} with {count} thread{'s' * (count > 1)} on {cores()} core{'s' * (cores() > 1)}{how}"
+    count, side_by_side = torch.get_num_threads(), f", up to {jobs} steps side by side, each" * (jobs > 1)
+    return f"computing{side_by_side} with {count} thread{'s' * (count > 1)}; --threads sets another number"

@@ -19,37 +19,34 @@ import torch
 from accelerate.utils import gather_object
 from accelerate.utils.memory import clear_device_cache
 
-from ..data.collate import Collator
+from ..data.collate import Collator, DataStream, Source
 from ..data.loader import updates
 from ..data.plan import ONE_MICRO_BATCH, Plan
 from ..data.seeds import RngKey, seeded
 from ..data.sizes import Sizes
-from ..data.sources import DataStream, Source
 from ..errors import RunError
 from ..model import Model
 from ..oom import ADVICE_SMALLER, as_run_error
 from ..recipe.training import Training
-from ..storage.weights import load_state, read_tensors, save_weights, state
+from ..storage.weights import load_state, read_tensors, save_weights, state, write_tensors
 from ..tensors import Batch, Loss
-from .accumulate import Accumulator, Material, Means, Micros
+from .accumulate import Accumulator, Material, Means, Micros, validate
 from .checkpoint import Checkpoint, Cursor
-from .context import StepContext
+from .context import StepContext, precision
 from .distributed import broadcast, peer_failures
 from .optimizer import clip, make_optimizer, schedule, set_learning
-from .precision import precision
 from .signals import interruptions
 from .threads import default_workers
-from .validate import ScoreModel, scores_of_validation, validate
 
 KEPT = f"{ADVICE_SMALLER}; the last checkpoint is kept"
 
 
-def train(model: Model, context: StepContext, sources: Sequence[Source], scores: ScoreModel | None = None) -> None:
+def train(model: Model, context: StepContext, sources: Sequence[Source]) -> None:
     """Train a step and write `weights.safetensors` and `log.jsonl` into its folder. The model has the step's initial
-    weights. `scores`: of the validation examples, for `training.metric_for_best_model`."""
+    weights."""
     place, device = f"step '{context.name}'", context.accelerator.device
     with (
-        peer_failures(context.accelerator, f"{place}: "),
+        peer_failures(context.accelerator),
         torch.random.fork_rng([device] if device.type == "cuda" else []),
         interruptions() as stop,
         as_run_error(place, KEPT),
@@ -58,7 +55,7 @@ def train(model: Model, context: StepContext, sources: Sequence[Source], scores:
         for name in context.step.objectives:
             with seeded(context.seed, f"objectives.{name}", "on_train_begin"):
                 model.objective(name).on_train_begin(model)
-        trainer = Trainer(model, context, make_material(model, context, sources), scores)
+        trainer = Trainer(model, context, make_material(model, context, sources))
         trainer.run(stop.is_set)
         trainer.finish()
     if stop.is_set():
@@ -93,14 +90,11 @@ class Trainer:
 
     cursor    the progress, from the step's checkpoint if there is one
     trained   the trainable parameters, by name
-    scores    scores the present weights on the validation examples, for `training.metric_for_best_model`
     stopping  whether any process received a signal to stop
     """
 
-    def __init__(
-        self, model: Model, context: StepContext, material: Material, scores: ScoreModel | None = None
-    ) -> None:
-        self.model, self.context, self.material, self.scores = model, context, material, scores
+    def __init__(self, model: Model, context: StepContext, material: Material) -> None:
+        self.model, self.context, self.material = model, context, material
         self.processes, self.plan = context.accelerator, material.plan
         self.validates = any(stream.source.validation for stream in material.streams)
         self.stopping = False
@@ -123,9 +117,6 @@ class Trainer:
         with a checkpoint and KeyboardInterrupt."""
         plan, cursor, events, name = self.plan, self.cursor, self.context.events, self.context.name
         events.send("on_step_begin", name, cursor.done, len(plan))
-        count = self.processes.num_processes
-        if count > 1 and (most := len(plan.update(0, cursor.micro_batch_size))) < count:
-            self.context.progress.say(f"{name}: an update has micro-batches for {most} of {count} processes only")
         pairs = plan.pairs(len(plan)), "pairs", plan.pairs(cursor.done)
         with self.context.progress.task(f"{name}: training", *pairs) as advance:
             for number, micros in self._load() if not self._stops_early() else ():
@@ -145,17 +136,12 @@ class Trainer:
     def _load(self) -> Iterator[tuple[int, Micros]]:
         """The remaining updates with this process's micro-batches; an update comes again after `_halve`."""
         processes, cursor, workers = self.processes, self.cursor, self.training.num_workers
+        if workers is None:
+            workers = default_workers(processes.device, processes.num_processes)
         while cursor.done < len(self.plan):
-            size = cursor.micro_batch_size
-            batches = updates(
-                self.material.streams,
-                self.plan,
-                size,
-                start=cursor.done,
-                share=(processes.process_index, processes.num_processes),
-                workers=default_workers(processes.device, processes.num_processes) if workers is None else workers,
-                pin=processes.device.type == "cuda",
-            )
+            size, share = cursor.micro_batch_size, (processes.process_index, processes.num_processes)
+            pin = processes.device.type == "cuda"
+            batches = updates(self.material.streams, self.plan, size, cursor.done, share, workers, pin)
             while cursor.micro_batch_size == size and cursor.done < len(self.plan):
                 yield next(batches)
 
@@ -190,16 +176,12 @@ class Trainer:
 
     def _refuse(self, number: int, means: Means) -> NoReturn:
         """Raises RunError with the examples whose loss is not finite, or else with all examples of the update."""
-        with torch.no_grad(), precision(self.training.precision, self.processes.device):
-            rows = [(bool(loss.isfinite()), batch.ids, self.model.not_finite(batch)) for batch, loss in means.batches]
-        everywhere = gather_object(rows)
-        suspects = [row for row in everywhere if not row[0]] or everywhere
-        ids = dict.fromkeys(id_ for _, batch_ids, _ in suspects for id_ in batch_ids)
-        cause = next((f": {cause}" for _, _, cause in suspects if cause), "")
         what = "gradient" if math.isfinite(means.loss) else "loss"
+        suspects = (batch.ids for batch, loss in means.batches if what == "gradient" or not loss.isfinite())
+        ids = dict.fromkeys(gather_object([id_ for batch_ids in suspects for id_ in batch_ids]))
         raise RunError(
             f"step '{self.context.name}', update {number}: the {what} is not finite (examples "
-            f"{shorten(', '.join(ids), 120, placeholder=' ...')}){cause}; check the data of these examples with "
+            f"{shorten(', '.join(ids), 120, placeholder=' ...')}); check the data of these examples with "
             "`mmgen data check`, or lower learning_rate"
         )
 
@@ -208,18 +190,14 @@ class Trainer:
         smaller."""
         self.optimizer.zero_grad(set_to_none=True)
         clear_device_cache(garbage_collection=True)
-        where = f"step '{self.context.name}', update {number}: out of memory"
-        if self.material.over_batch:
-            raise RunError(
-                f"{where}; '{self.material.over_batch}' compares all pairs of an update, which is not split; lower "
-                "training.batch_size"
-            )
+        where, over_batch = f"step '{self.context.name}', update {number}: out of memory", self.material.over_batch
+        if over_batch:
+            raise RunError(f"{where}; '{over_batch}' compares all pairs of an update; lower training.batch_size")
         if self.cursor.micro_batch_size == 1:
-            ids = gather_object([*self.accumulator.too_large])
-            raise RunError(f"{where} with a single example ('{ids[0]}'); {KEPT}")
+            raise RunError(f"{where} with a single pair; {KEPT}")
         self.cursor.micro_batch_size //= 2
-        pairs = f"{self.cursor.micro_batch_size} pair{'s' * (self.cursor.micro_batch_size > 1)}"
-        self.context.progress.say(f"{where}; from now on a micro-batch has {pairs}; updates stay the same")
+        size = self.cursor.micro_batch_size
+        self.context.progress.say(f"{where}; micro_batch_size is {size} from now on; updates stay the same")
 
     def _end_epoch(self) -> None:
         """Add the validation of an epoch to the last record of the log; with `keep = "best"`, keep the best weights."""
@@ -228,25 +206,18 @@ class Trainer:
             self.model.eval()
             with torch.no_grad():
                 values = validate(self.context, self.material, self.loss)
-                if self.scores:
-                    values["validation_scores"] = scores_of_validation(self.context, self.model, self.scores)
-                shown = self.context.predict(self.model) if self.context.predict else None
             set_learning(self.model, self.context.step)
             record |= values
             events.send("on_validation", name, {"update": record["update"], **values})
-            if shown is not None:
-                events.send("on_examples", name, record["update"], shown)
             if self.training.keep == "best" and self._epochs_since_best() == 0 and self.processes.is_main_process:
-                self.checkpoint.write_best(state(self.model))
+                write_tensors(self.checkpoint.best, state(self.model), {"format": "pt"})
         events.send("on_epoch_end", name, record)
 
     def _epochs_since_best(self) -> int:
-        """How many epochs have ended after the one with the lowest validation loss, or the best value of
-        `metric_for_best_model`. Follows from the log, which a checkpoint includes."""
-        metric, sign = self.training.metric_for_best_model, -1 if self.training.greater_is_better else 1
-        ends = [record for record in self.cursor.records if "validation_loss" in record]
-        values = [sign * end["validation_scores"][metric] if metric else end["validation_loss"] for end in ends]
-        return len(values) - 1 - values.index(min(values))
+        """How many epochs have ended after the one with the lowest validation loss. Follows from the log, which a
+        checkpoint includes."""
+        losses = [record["validation_loss"] for record in self.cursor.records if "validation_loss" in record]
+        return len(losses) - 1 - losses.index(min(losses))
 
     def _stops_early(self) -> bool:
         """Whether the last `early_stopping_patience` epochs were not better than those before them."""
@@ -255,10 +226,7 @@ class Trainer:
             return False
         if self._epochs_since_best() < patience:
             return False
-        measure = self.training.metric_for_best_model or "validation loss"
-        self.context.progress.say(
-            f"{self.context.name}: stopped early: {patience} epoch{'s' * (patience > 1)} without a better {measure}"
-        )
+        self.context.progress.say(f"{self.context.name}: stopped early: {patience} epochs without a lower loss")
         return True
 
     def _save_if_due(self) -> None:

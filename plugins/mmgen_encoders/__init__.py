@@ -47,13 +47,6 @@ class Encoder(mmgen.BackboneConfig):
     additive_masks: ClassVar[bool] = True  # eager attention adds its mask to scores; False: it takes a boolean mask
     attention: ClassVar[str | None] = None  # of transformers' AttentionInterface; it takes boolean masks, like "sdpa"
     special_tokens: ClassVar[tuple[str, ...]] = ()  # of a vocabulary that is trained, besides BERT's
-    only_without_weights: ClassVar[tuple[str, ...]] = (  # keys
-        "num_hidden_layers",
-        "hidden_size",
-        "num_attention_heads",
-        "intermediate_size",
-        "vocab_size",
-    )
     narrows: ClassVar[bool] = False  # its last layer can be computed for predicted slots only
 
     weights: Annotated[str | None, PathOrName()] = Field(
@@ -94,9 +87,6 @@ class Encoder(mmgen.BackboneConfig):
 
     def base_model(self):
         return self.weights
-
-    def without_effect(self):
-        return dict.fromkeys(self.only_without_weights, "weights") if self.weights is not None else {}
 
     def missing_here(self):
         if self.weights is None or published_config(self.weights) is not None:
@@ -260,7 +250,6 @@ class AnyEncoder(Encoder):
         "embedding_dropout",
         "mlp_dropout",
     )
-    only_without_weights: ClassVar[tuple[str, ...]] = (*Encoder.only_without_weights, "family")
 
     family: str = Field(
         "modernbert", description="transformers' name of the family, for an encoder without weights (`modernbert`)"

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from mmgen_vl.cnn_config import CnnConfig
+from mmgen_vision.cnn_config import CnnConfig
 from pydantic import Field, SerializeAsAny
 
 import mmgen

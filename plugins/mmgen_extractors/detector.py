@@ -7,7 +7,7 @@ from math import prod
 from pathlib import Path
 
 import torch
-from mmgen_vl.cnn import digest, extract_records, precision
+from mmgen_vision.cnn import digest, extract_records, precision
 from PIL import Image
 from safetensors import safe_open
 from torch import Tensor

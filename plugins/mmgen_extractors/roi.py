@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from mmgen_vl.cnn import CnnExtractor, Network, extract_records, weights_name
+from mmgen_vision.cnn import CnnExtractor, Network, extract_records, weights_name
 from PIL import Image
 from torch import Tensor
 from torchvision.ops import roi_align

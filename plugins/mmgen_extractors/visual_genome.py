@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from mmgen_vl.cnn import COMPLETE, NETWORK, digest, extract_records, precision, save_network
+from mmgen_vision.cnn import COMPLETE, NETWORK, digest, extract_records, precision, save_network
 from PIL import Image
 from torch.nn import functional
 

@@ -13,7 +13,7 @@ from mmgen.examples import Generation
 from mmgen.objectives import Generator, Sequencer, TextTargets
 from mmgen.parts import Backbone
 from mmgen.prompts import Prompts
-from mmgen.search import Limits, as_generations, search
+from mmgen.search import as_generations, search
 from mmgen.sequence import Prefix
 from mmgen.tensors import PAD, WRITTEN, Batch, Layout, Loss, Tail, Targets, apply, taken
 
@@ -73,7 +73,7 @@ class CausalGenerator(Generator):
     def generate(self, model: Sequencer, batch: Batch, options: Decoding) -> list[list[Generation]]:
         prompts = Prompts.of(batch)
         stepper = CausalStepper(model, model.prefix(batch), model.backbone.end_id, prompts)
-        hypotheses = search(stepper, stepper.begin, options, Limits.of(model.backbone, self.max_tokens))
+        hypotheses = search(stepper, stepper.begin, options, model.backbone, self.max_tokens)
         return as_generations(hypotheses, batch.ids, model.backbone, prompts)
 
 

@@ -19,7 +19,7 @@ from mmgen.examples import Generation
 from mmgen.objectives import Generator, Sequencer, TextTargets
 from mmgen.parts import Backbone
 from mmgen.prompts import Prompts
-from mmgen.search import Limits, as_generations, search
+from mmgen.search import as_generations, search
 from mmgen.tensors import MASK, PAD, WRITTEN, Batch, Layout, Loss, Tail, Targets
 
 from . import Masked
@@ -83,6 +83,7 @@ class MaskedGenerator(Generator):
 
     def generate(self, model: Sequencer, batch: Batch, options: Decoding) -> list[list[Generation]]:
         backbone, prompts = model.backbone, Prompts.of(batch)
-        stepper, limits = MaskedStepper(model, model.prefix(batch), prompts), Limits.of(backbone, self.max_tokens)
+        stepper = MaskedStepper(model, model.prefix(batch), prompts)
         start = torch.full((stepper.searches, 1), backbone.start_id, device=stepper.prefix.free.device)
-        return as_generations(search(stepper, start, options, limits), batch.ids, backbone, prompts)
+        results = search(stepper, start, options, backbone, self.max_tokens)
+        return as_generations(results, batch.ids, backbone, prompts)

@@ -16,7 +16,7 @@ from mmgen.registry import Registry
 from mmgen.report.short_paths import tell_apart
 from mmgen.storage import generations
 from mmgen.storage.run_folder import RunFolder
-from mmgen.storage.scored_examples import dataset_of
+from mmgen.storage.scored_examples import ScoredExamples
 
 HUMAN = "human"
 
@@ -43,7 +43,9 @@ def gather(paths: Sequence[Path], steps: Sequence[str], registry: Registry) -> M
     names = _run_names(paths)
     folders = [RunFolder(path) for path in paths]
     recipes = [folder.recipe(registry) for folder in folders]
-    datasets = [dataset_of(recipe, folder.path) for recipe, folder in zip(recipes, folders, strict=True)]
+    datasets = [
+        ScoredExamples(recipe, folder.path).dataset_of("") for recipe, folder in zip(recipes, folders, strict=True)
+    ]
     tests = [dataset.split(recipe.data.test_split) for dataset, recipe in zip(datasets, recipes, strict=True)]
     for path, examples in zip(paths[1:], tests[1:], strict=True):
         if [(example.id, example.targets) for example in examples] != [

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from mmgen_vl.cnn import CnnExtractor, feature_maps
+from mmgen_vision.cnn import CnnExtractor, feature_maps
 from torch import Tensor
 
 from mmgen.errors import DataError

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from mmgen_vl.cnn import Pooling, fit_picture
+from mmgen_vision.cnn import Pooling, fit_picture
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 from mmgen_encoders import ATTENTION, SEEING, Encoder
-from mmgen_vl.cnn_config import CnnConfig
+from mmgen_vision.cnn_config import CnnConfig
 from packaging.version import Version
 from pydantic import Field, SerializeAsAny, model_validator
 
@@ -169,10 +169,6 @@ class SeeingEncoder(Encoder):
         *(TILE.format(row=row, column=column) for row in range(1, TILES + 1) for column in range(1, TILES + 1)),
     )
     dropouts: ClassVar[tuple[str, ...]] = (*Encoder.dropouts, "embedding_dropout", "mlp_dropout")
-    only_without_weights: ClassVar[tuple[str, ...]] = (
-        *(*Encoder.only_without_weights, "image_size", "patch_size", "pixel_shuffle_factor"),
-        *("vision_layers", "vision_size", "vision_heads"),
-    )
     since: ClassVar[str]  # the version of transformers that has it
     image_processor: ClassVar[str]  # transformers' class, for an encoder without weights
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import torch
-from mmgen_vl.box_words import TENTHS, all_words
+from mmgen_vision.box_words import TENTHS, all_words
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from statistics import fmean
 
 import torch
-from mmgen_vl.answers import normalise
-from mmgen_vl.pictures import picture_of
+from mmgen_vision.answers import normalise
+from mmgen_vision.pictures import picture_of
 
 from mmgen.errors import DataError
 from mmgen.examples import Example, Generation, Scores

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 import torch
-from mmgen_vl.pictures import picture_of
+from mmgen_vision.pictures import picture_of
 from torch import Tensor
 from transformers import AutoImageProcessor, AutoModel, AutoTokenizer
 

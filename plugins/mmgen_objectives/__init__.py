@@ -1,4 +1,7 @@
-"""Configs of the pretraining objectives of BERT, VisualBERT and VL-BERT, which can be combined with text generation."""
+"""Objectives of BERT, VisualBERT and VL-BERT, which can be combined with text generation: masked words and regions.
+
+The objectives of tasks are in `tasks`.
+"""
 
 from typing import Annotated, Literal
 
@@ -6,7 +9,16 @@ from pydantic import Field, model_validator
 
 import mmgen
 
-from .auxiliary import RegionClasses
+from .tasks import (
+    AnswerClasses,
+    MultipleChoice,
+    PhraseRegions,
+    RegionChoice,
+    RegionClasses,
+    SentenceImage,
+    TextAssignment,
+    TrueOrFalse,
+)
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -53,33 +65,6 @@ class MaskedWords(mmgen.ObjectiveConfig):
         return self
 
 
-class SentenceImage(mmgen.ObjectiveConfig):
-    """Predicts whether two captions belong to the same picture; half of the second captions come from another picture
-    (VisualBERT, section 3.3)."""
-
-    type: Literal["sentence_image"] = "sentence_image"
-    pools = True
-    makes_rows = True
-
-    caption: str = Field("caption", description="field of an example with its captions")
-    second: str = Field("second", description="field for the second caption")
-    negative_ratio: float = Field(0.5, gt=0, lt=1, description="share of second captions from another picture")
-
-    def build(self, backbone, vocabularies):
-        from .sentence_image import SentenceImageObjective
-
-        return SentenceImageObjective(self, backbone)
-
-    def provides(self):
-        return (self.second,)
-
-    def errors(self, inputs):
-        for field in (self.caption, self.second):
-            if not any(field in config.fields for config in inputs.values()):
-                return f'needs an input that reads \'{field}\'; add one of type "text" with fields = ["{field}"]'
-        return ""
-
-
 class MaskedRegions(mmgen.ObjectiveConfig):
     """Masked region classification: regions of a picture are hidden and their detector's classes are predicted, all
     texts are visible; soft cross-entropy to the detector's distribution (VL-BERT, section 3.3)."""
@@ -112,4 +97,6 @@ class MaskedRegions(mmgen.ObjectiveConfig):
 
 @mmgen.hookimpl
 def register_objectives():
-    return [MaskedWords, SentenceImage, MaskedRegions, RegionClasses]
+    masked = [MaskedWords, MaskedRegions, RegionClasses]
+    heads = [AnswerClasses, TrueOrFalse, TextAssignment, SentenceImage, MultipleChoice, RegionChoice, PhraseRegions]
+    return [*masked, *heads]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import cast
 
 import torch.nn.functional as F
-from mmgen_vl.heads import VLBERT_REGIONS, region_layers
+from mmgen_vision.heads import VLBERT_REGIONS, region_layers
 from torch import Tensor, nn
 
 from mmgen.errors import DataError

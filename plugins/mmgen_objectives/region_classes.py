@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
-from mmgen_vl.heads import VLBERT_REGIONS, region_layers, region_states
+from mmgen_vision.heads import VLBERT_REGIONS, region_layers, region_states
 from torch import Tensor, nn
 
 from mmgen.errors import MissingLabel
@@ -17,7 +17,7 @@ from mmgen.parts import Backbone
 from mmgen.tensors import Batch, Loss, Targets
 
 if TYPE_CHECKING:
-    from .auxiliary import RegionClasses
+    from .tasks import RegionClasses
 
 OBJECTS = "objects"  # the label of an example: the class names of its objects, in order
 BACKGROUND = 0

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from mmgen_vl.boxes import SLACK, Box, iou
+from mmgen_vision.boxes import SLACK, Box, iou
 from torch import Tensor
 
 from mmgen.attention_maps import collate, input_columns

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mmgen_vl.boxes import Box
-from mmgen_vl.flickr30k_files import ANNOTATIONS, SENTENCES, read_annotation, read_sentences
+from mmgen_vision.boxes import Box
+from mmgen_vision.flickr30k_files import ANNOTATIONS, SENTENCES, read_annotation, read_sentences
 
 from mmgen.errors import DataError
 from mmgen.examples import ResolvedExample

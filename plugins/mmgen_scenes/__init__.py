@@ -1,43 +1,13 @@
 """Configs of drawn scenes: a small world of pictures, captions and questions, to run everything without downloads."""
 
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 import mmgen
 
-SPLITS = ("train", "val", "test")
-
-
-class Drawn(mmgen.DatasetConfig):
-    """Keys of all data sets about scenes that are sampled from the world."""
-
-    only_about = "drawn scenes"
-
-    train_size: int = Field(1200, ge=1, le=1_000_000, description="training scenes")
-    val_size: int = Field(100, ge=1, le=1_000_000, description="validation scenes")
-    test_size: int = Field(200, ge=1, le=1_000_000, description="test scenes")
-    seed: int = Field(0, ge=0, description="the seed of the data set; sizes do not change earlier scenes")
-    image_size: int = Field(192, ge=64, le=1024, description="side of the square pictures, in pixels")
-    min_things: int = Field(5, ge=4, le=7, description="fewest things in a scene")
-    max_things: int = Field(6, ge=4, le=7, description="most things in a scene")
-    test_things: int = Field(
-        0, ge=0, le=7, description="number of things in every scene of the split test; with 0, as many as in the others"
-    )
-
-    def things(self, split: str) -> tuple[int, int]:
-        """The fewest and the most things in a scene of a split."""
-        fixed = self.test_things if split == "test" else 0
-        return (fixed, fixed) if fixed else (self.min_things, self.max_things)
-
-    def model_post_init(self, context: Any) -> None:
-        if self.min_things > self.max_things:
-            raise ValueError(f"min_things: must be at most max_things ({self.max_things}), not {self.min_things}")
-        for key in ("train_split", "test_split"):
-            if getattr(self, key) not in SPLITS:
-                raise ValueError(
-                    f"{key}: drawn scenes have no split '{getattr(self, key)}'; choose from: {', '.join(SPLITS)}"
-                )
+from .configs import Drawn
+from .tasks import SceneAnswers, SceneChoices, SceneExpressions, ScenePairs, ScenePhrases, SceneStatements
 
 
 class Scenes(Drawn):
@@ -62,18 +32,6 @@ class Scenes(Drawn):
         return DrawnScenes(self)
 
 
-class Proposals(Drawn):
-    """Keys of the data sets whose examples ask for a box."""
-
-    proposals: int = Field(
-        36,
-        ge=0,
-        le=100,
-        description="boxes per picture, as a detector would propose them: two near each box that may be right, and the "
-        "rest at random places; with 0 the picture's boxes are those of the things",
-    )
-
-
 class Discovery(mmgen.MetricConfig):
     """Relevance and discovery of questions about drawn scenes, in percent, from the words alone.
 
@@ -89,11 +47,60 @@ class Discovery(mmgen.MetricConfig):
         return DiscoveryMetric()
 
 
+Kind = Literal["answer", "thing", "form"]
+
+
+class ScenePrompts(Scenes):
+    """Drawn scenes with a prompt per question: its answer, the box of the thing it asks about, or its form.
+
+    The prompts are "answer: red", "thing: left2 top4 right3 bottom6" (a box in tenths of the picture's sides) and
+    "form: how many". Questions without a single right answer are left out.
+    """
+
+    type: Literal["scene_prompts"] = "scene_prompts"  # type: ignore[assignment]
+
+    questions: int = Field(6, ge=3, le=6, description="questions written per scene, before some are left out")
+    about: tuple[Kind, ...] = Field(
+        ("answer", "thing", "form"), min_length=1, description="kinds of prompts; one is drawn for each question"
+    )
+    prompts: bool = Field(
+        True,
+        description="whether a model is given the prompts; with false, the examples are the same, for a baseline that "
+        "does not know what it is asked for",
+    )
+
+    @property
+    def labels(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("prompt",) if self.prompts else ()
+
+    def build(self):
+        from .prompts import PromptedScenes
+
+        return PromptedScenes(self)
+
+
+class Obedience(mmgen.MetricConfig):
+    """Whether generated questions are those that their prompts ask for, in percent, from the words alone.
+
+    It judges prompts about the answer, the thing or the form of a question about a drawn scene, and VQA's types of
+    questions ("question type: how many").
+    """
+
+    type: Literal["obedience"] = "obedience"
+    judges: ClassVar = frozenset({"text"})
+
+    def build(self):
+        from .obedience import ObedienceMetric
+
+        return ObedienceMetric()
+
+
 @mmgen.hookimpl
 def register_datasets():
-    return [Scenes]
+    tasks = [SceneAnswers, SceneExpressions, ScenePairs, SceneStatements, ScenePhrases, SceneChoices]
+    return [Scenes, ScenePrompts, *tasks]
 
 
 @mmgen.hookimpl
 def register_metrics():
-    return [Discovery]
+    return [Discovery, Obedience]

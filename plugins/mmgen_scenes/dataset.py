@@ -6,7 +6,8 @@ from typing import Any
 
 from mmgen.examples import Example
 
-from . import SPLITS, Scenes, captions, dependencies, questions
+from . import Scenes, captions, dependencies, questions
+from .configs import SPLITS
 from .drawn import DrawnDataset, SceneSet, plain_scene, things
 from .world import Scene
 

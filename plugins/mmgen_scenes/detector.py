@@ -11,7 +11,7 @@ from functools import cache
 from random import Random
 
 import numpy as np
-from mmgen_vl.boxes import Box, iou
+from mmgen_vision.boxes import Box, iou
 
 from mmgen.features.classes import TOP, Classes
 

@@ -13,7 +13,7 @@ from mmgen.errors import DataError
 from mmgen.examples import Example
 from mmgen.parts import Dataset, Picture
 
-from . import SPLITS, Drawn
+from .configs import SPLITS, Drawn
 from .world import KINDS, Box, Scene, sample
 
 WHOLE_SCENE = "the whole scene"

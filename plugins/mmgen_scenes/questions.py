@@ -104,6 +104,17 @@ def _fill_what_beside(rng: Random, scene: Scene, topic: Group, partner: Group) -
     return {"relation": rng.choice(relations).replace("near", "next to"), "topic": definite_phrase(topic)}
 
 
+def _fill_there(rng: Random, scene: Scene, topic: Group, partner: Group) -> Slots | None:
+    """Asks about a thing that the scene has, or, half of the time, has in another colour or not at all."""
+    kind, color = topic.kind, topic.color
+    if rng.random() < 0.5:
+        kind = rng.choice([kind, rng.choice([*KINDS.values()])])
+        color = rng.choice([other for other in kind.colors if other != topic.color])
+    if (kind, color) == (topic.kind, topic.color) and topic.plural:
+        return None  # people may say that there is not one
+    return {"a_topic": single_phrase(Group(kind, color, "", "", ()), color)}
+
+
 def _fill_movement(rng: Random, scene: Scene, topic: Group, partner: Group) -> Slots:
     return {"is_topic": _is(topic, varied_phrase(rng, topic, "", "color"))}
 
@@ -112,10 +123,10 @@ FORMS = {
     "what color": Form("what color {is_topic}", answers.color, _fill_color),
     "how many": Form("how many {topics} are {there}", answers.number, _fill_number),
     "where": Form("where {is_topic}", answers.where, _fill_where),
-    "which side": Form("on which side {is_topic}", answers.side),
+    "which side": Form("on which side {is_topic}", answers.side, _fill_movement),
     "is it bigger": Form("{is_topic} {size} than {partner}", answers.is_larger, _fill_size),
     "is it beside": Form("{is_topic} {relation} {partner}", answers.is_beside, _fill_beside),
-    "is there": Form("is there {a_topic}", answers.is_there),
+    "is there": Form("is there {a_topic}", answers.is_there, _fill_there),
     "is there near": Form("is there {a_topic} {relation} {partner}", answers.is_there_beside, _fill_existence),
     "what is beside": Form("what is {relation} {topic}", answers.what_beside, _fill_what_beside, several=True),
     "what is it looking at": Form("what {is_topic} looking at", answers.looking_at, _fill_movement),
@@ -174,8 +185,9 @@ class Verdict:
         return None if self.reason == "in doubt" else not self.reason
 
 
-def find_answers(question: str, things: Sequence[Mapping[str, Any]]) -> Verdict:
-    """The right answers to a text about a scene. `things`: the fact of this name of an example of drawn scenes."""
+def find_answers(question: str, things: Sequence[Mapping[str, Any]], alone: bool = False) -> Verdict:
+    """The right answers to a text about a scene. `things`: the fact of this name of an example of drawn scenes.
+    `alone`: several answers, even possible ones, are in doubt."""
     name, word, mentions = _read(question)
     if not name:
         return Verdict("", reason="no question")
@@ -188,7 +200,7 @@ def find_answers(question: str, things: Sequence[Mapping[str, Any]]) -> Verdict:
     if not found:
         return Verdict(name, reason="not there")
     certain = frozenset(answer for answer in found if answer is not None)
-    if not certain or (len(found) > 1 and not form.several):
+    if not certain or (len(found) > 1 and (alone or not form.several)):
         return Verdict(name, reason="in doubt")
     return Verdict(name, certain)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from mmgen_vl.boxes import Box
+from mmgen_vision.boxes import Box
 
 COLORS = ("red", "orange", "yellow", "green", "blue", "purple", "white", "black", "brown")
 SIZES = ("small", "big")

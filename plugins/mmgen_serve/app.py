@@ -40,7 +40,7 @@ class Service:
     """
 
     def __init__(self, predictor: Predictor, window: float = 0.005, batch: int = 32, readers: int = 1) -> None:
-        self.predictor, self.retry = predictor, predictor.retry()
+        self.predictor = predictor
         predictor.names.advice = ADVICE
         for name, config in predictor.names.inputs.items():
             if config.takes is None:  # its reader might take a client's text for a path
@@ -54,7 +54,7 @@ class Service:
 
     def _finish(self, kind: Any, prepared: list[Prepared]) -> list[Answer]:
         options, seed = kind
-        return self.predictor.finish(prepared, options, self.retry, seed)
+        return self.predictor.finish(prepared, options, seed)
 
     @property
     def waiting(self) -> int:
@@ -67,9 +67,9 @@ class Service:
         """A request as it was read, and its answer. Raises DataError."""
         query = await run_in_threadpool(query_of, body, self.predictor)
         prepared = await asyncio.wrap_future(self.reading.submit(query))
-        answer = prepared.answer
-        if not answer.error:
-            answer = await asyncio.wrap_future(self.writing.submit(prepared, (options, seed)))
+        if isinstance(prepared, Answer):
+            raise DataError(prepared.error)
+        answer = await asyncio.wrap_future(self.writing.submit(prepared, (options, seed)))
         if answer.error:
             raise DataError(answer.error)
         return prepared, answer
@@ -136,8 +136,8 @@ def create_app(service: Service, model: str, token: str = "", loopback: bool = T
         body = await read_body(request, Chat)
         check_model(body.model, writes=True)
         prepared, answer = await service.texts(body.as_ask(predictor))
-        slots, end_id = round(predictor.slots(prepared)), predictor.model.backbone.end_id
-        done = {**as_completion(answer, model, slots, end_id), "mmgen": service.notes(answer)}
+        (slots,), end_id = predictor.collate.slots([prepared.read.rows[0].example]), predictor.model.backbone.end_id
+        done = {**as_completion(answer, model, round(slots), end_id), "mmgen": service.notes(answer)}
         return Response(as_events(done), media_type="text/event-stream") if body.stream else JSONResponse(done)
 
     @app.get("/v1/models")

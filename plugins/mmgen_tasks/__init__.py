@@ -1,17 +1,18 @@
-"""The tasks VQA, NLVR2, VCR, RefCOCO, Flickr30K Entities, COCO's captions: hooks, and a folder for each.
+"""The tasks VQA, NLVR2, VCR, RefCOCO, Flickr30K Entities and COCO's captions: data sets, metrics, result files, cards.
 
-VisualBERT and VL-BERT are judged by them. Each folder has everything about one: the configs, the published files read
-and written, the objective, the metric, the result file, the card, and the drawn version.
+VisualBERT and VL-BERT are judged by them. A task is a file; its objective is in `mmgen_objectives`, VQA's files are
+read in `mmgen_data`, and the drawn versions are in `mmgen_scenes`.
 """
 
 import mmgen
 
-from .captions.config import CocoCaptions
-from .flickr30k.config import Flickr30kEntities, PhraseBoxes, PhraseRecall, PhraseRegions, ScenePhrases
-from .nlvr2.config import Nlvr2, PairAccuracy, ScenePairs, SceneStatements, TextAssignment, TrueOrFalse, TruthBars
-from .refcoco.config import BoxAccuracy, ChosenRegion, Refcoco, RegionChoice, SceneExpressions
-from .vcr.config import ChoiceAccuracy, Choices, MultipleChoice, NamedTexts, SceneChoices, Vcr, VcrTexts
-from .vqa.config import AnswerBars, AnswerClasses, SceneAnswers, VqaAccuracy, VqaAnswers
+from .captions import CocoCaptions
+from .cards import BoxesCard, ChoiceCard, LabelCard, NamedTextsCard, RegionCard
+from .flickr30k import Flickr30kEntities, PhraseRecall
+from .nlvr2 import Nlvr2, PairAccuracy
+from .refcoco import BoxAccuracy, Refcoco
+from .vcr import ChoiceAccuracy, Vcr, VcrTexts
+from .vqa import VqaAccuracy
 
 
 @mmgen.hookimpl
@@ -20,16 +21,10 @@ def register_metrics():
 
 
 @mmgen.hookimpl
-def register_objectives():
-    return [AnswerClasses, TrueOrFalse, TextAssignment, MultipleChoice, RegionChoice, PhraseRegions]
-
-
-@mmgen.hookimpl
 def register_datasets():
-    published = [VqaAnswers, Nlvr2, Vcr, VcrTexts, Refcoco, Flickr30kEntities, CocoCaptions]
-    return [*published, SceneAnswers, SceneExpressions, ScenePairs, SceneStatements, ScenePhrases, SceneChoices]
+    return [Nlvr2, Vcr, VcrTexts, Refcoco, Flickr30kEntities, CocoCaptions]
 
 
 @mmgen.hookimpl
 def register_renderers():
-    return [AnswerBars, TruthBars, Choices, NamedTexts, ChosenRegion, PhraseBoxes]
+    return [LabelCard, ChoiceCard, NamedTextsCard, RegionCard, BoxesCard]

@@ -1,4 +1,4 @@
-"""Configs of trackers: a run's losses, scores, examples and table in TensorBoard, W&B, Trackio or MLflow."""
+"""Configs of trackers: a run's losses, scores and table in TensorBoard, W&B, Trackio or MLflow."""
 
 import importlib.util
 from pathlib import Path
@@ -15,7 +15,6 @@ class Tracker(mmgen.CallbackConfig):
 
     package: ClassVar[str]  # that does the work
 
-    num_examples: int = Field(5, ge=0, le=1000, description="validation examples shown after every epoch")
     every: int = Field(1, ge=1, description="updates between two that are sent; ends of epochs always are")
     project: str = Field("", description="the project of the tracker; by default the recipe's name")
 
@@ -31,7 +30,7 @@ class Tracker(mmgen.CallbackConfig):
 
 
 class TensorBoard(Tracker):
-    """Sends a run to TensorBoard: `tensorboard --logdir RUN/tensorboard`. Shows pictures of examples."""
+    """Sends a run to TensorBoard: `tensorboard --logdir RUN/tensorboard`."""
 
     type: Literal["tensorboard"] = "tensorboard"
     package: ClassVar[str] = "tensorboard"
@@ -40,7 +39,7 @@ class TensorBoard(Tracker):
 
 
 class WandB(Tracker):
-    """Sends a run to Weights & Biases, online or as WANDB_MODE says. Shows pictures of examples."""
+    """Sends a run to Weights & Biases, online or as WANDB_MODE says."""
 
     type: Literal["wandb"] = "wandb"
     package: ClassVar[str] = "wandb"

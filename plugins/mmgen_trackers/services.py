@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from accelerate.tracking import GeneralTracker, MLflowTracker, TensorBoardTracker, TrackioTracker, WandBTracker
-
-Row = tuple[str, str, list[Any]]  # id, text, pictures
 
 
 @dataclass(frozen=True)
@@ -46,16 +44,6 @@ class Service:
     def text(self, tracker: GeneralTracker, name: str, text: str, update: int) -> None:
         """Show a text, where the service can."""
 
-    def pictures(self, tracker: GeneralTracker, name: str, pictures: Sequence[Any], update: int) -> None:
-        """Show pictures, where the service can."""
-
-    def show(self, tracker: GeneralTracker, update: int, rows: Sequence[Row]) -> None:
-        """Show each example with its prediction as a text, and its pictures, if any, as images."""
-        for number, (id_, text, pictures) in enumerate(rows):
-            self.text(tracker, f"examples/{number}", f"{id_}\n\n{text}", update)
-            if pictures:
-                self.pictures(tracker, f"pictures/{number}", pictures, update)
-
 
 class TensorBoardService(Service):
     """A folder of event files. Values of updates that a resumed step repeats are purged."""
@@ -71,12 +59,6 @@ class TensorBoardService(Service):
     def text(self, tracker: GeneralTracker, name: str, text: str, update: int) -> None:
         tracker.log({name: text}, step=update)
 
-    def pictures(self, tracker: GeneralTracker, name: str, pictures: Sequence[Any], update: int) -> None:
-        import numpy as np
-
-        for number, picture in enumerate(pictures):  # of different sizes
-            tracker.log_images({f"{name}.{number}": np.asarray(picture)[None]}, step=update, dataformats="NHWC")
-
 
 class WandBService(Service):
     """W&B ignores values of updates before its last one: a resumed step repeats equal values."""
@@ -89,15 +71,6 @@ class WandBService(Service):
 
     def text(self, tracker: GeneralTracker, name: str, text: str, update: int) -> None:
         tracker.log_table(name, columns=["text"], data=[[text]], step=update)
-
-    def pictures(self, tracker: GeneralTracker, name: str, pictures: Sequence[Any], update: int) -> None:
-        tracker.log_images({name: pictures}, step=update)
-
-    def show(self, tracker: GeneralTracker, update: int, rows: Sequence[Row]) -> None:
-        tracker.log_table("examples", columns=["id", "text"], data=[[id_, text] for id_, text, _ in rows], step=update)
-        for number, (_, _, pictures) in enumerate(rows):
-            if pictures:
-                self.pictures(tracker, f"pictures/{number}", pictures, update)
 
 
 class TrackioService(Service):
@@ -120,12 +93,6 @@ class MLflowService(Service):
         import mlflow
 
         mlflow.log_text(text, f"{name}-{update}.txt")
-
-    def pictures(self, tracker: GeneralTracker, name: str, pictures: Sequence[Any], update: int) -> None:
-        import mlflow
-
-        for number, picture in enumerate(pictures):
-            mlflow.log_image(picture, f"{name}-{update}-{number}.png")
 
 
 SERVICES = {

@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mmgen.errors import DataError
-from mmgen.features.pixels import load_image
 from mmgen.files import read_table, write_json
-from mmgen.parts import Callback, RunInfo, ShownExample
+from mmgen.parts import Callback, RunInfo
 
 from . import TensorBoard, Tracker
 from .services import SERVICES, Opening, Service
@@ -50,10 +49,6 @@ class TrackerCallback(Callback):
     def on_epoch_end(self, step: str, record: Mapping[str, Any]) -> None:
         new = ("validation_", "epoch_") if record["update"] % self.config.every == 0 else ("",)
         self._log_numbers(step, {key: value for key, value in record.items() if key.startswith(new)}, record["update"])
-
-    def on_examples(self, step: str, update: int, examples: Sequence[ShownExample]) -> None:
-        self.last[step] = update
-        self.service.show(self.trackers[step], update, [_row_of_example(shown) for shown in examples])
 
     def on_step_end(self, step: str, scores: Mapping[str, float | None]) -> None:
         if step not in self.trackers:  # an earlier session has trained it
@@ -98,17 +93,6 @@ class TrackerCallback(Callback):
         if numbers:
             self.last[step] = update
             self.trackers[step].log(numbers, step=update)
-
-
-def _row_of_example(shown: ShownExample) -> tuple[str, str, list[Any]]:
-    """The id, what is shown of the inputs, references and prediction, and the pictures of an example."""
-    inputs = [f"{name}: {value}" for name, value in shown.example.inputs.items()]
-    lines = [
-        *inputs,
-        *(f"reference: {text}" for text in shown.example.targets),
-        f"prediction: {shown.prediction.value}",
-    ]
-    return shown.example.id, "\n\n".join(lines), [load_image(picture) for picture in shown.pictures]
 
 
 def _flatten(table: Mapping[str, Any], separator: str, prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import torch
-from mmgen_vl.mentions import MentionedReader, Mentions, columns, mentioning
+from mmgen_vision.mentions import MentionedReader, Mentions, columns, mentioning
 from torch import Tensor
 
 from mmgen.errors import PluginError

@@ -7,7 +7,7 @@ masked generator.
 from typing import ClassVar, Literal
 
 from mmgen_encoders import Encoder
-from mmgen_vl.mentions_config import MentionsConfig
+from mmgen_vision.mentions_config import MentionsConfig
 from pydantic import Field
 
 import mmgen

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from mmgen_vl.mentions import MentionedReader, Mentions, mentioning
+from mmgen_vision.mentions import MentionedReader, Mentions, mentioning
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 

@@ -121,11 +121,11 @@ def test_a_command_that_loses_its_stop_does_not_end_well(number, tmp_path, monke
     def load(*_, **__):
         with contextlib.suppress(KeyboardInterrupt):
             os.kill(os.getpid(), number)
-        return None, SimpleNamespace(remarks=[])
+        return SimpleNamespace(callbacks={}, inputs={}, steps={}), SimpleNamespace(remarks=[])
 
     (tmp_path / "x.toml").write_text("")
     monkeypatch.setattr(mmgen.cli.recipes, "load_recipe", load)
-    monkeypatch.setattr("mmgen.recipe.weight_files.weight_file_errors", lambda *_: [])
+    monkeypatch.setattr("mmgen.recipe.weight_files.weight_errors", lambda *_: [])
     stopped = CliRunner().invoke(main, ["check", str(tmp_path / "x.toml")])
     assert (stopped.exit_code, stopped.stderr) == (1, "error: stopped\n")
 

@@ -27,18 +27,3 @@ def test_evaluation_takes_every_example_once():
 def test_an_example_without_a_required_input_is_named():
     with pytest.raises(DataError, match="example 'e' has no caption; its inputs are: image"):
         Collator(toys.model(), ["caption"])([Example("e", {"image": "k"}, ("q",))])
-
-
-def test_slots_are_about_those_that_rows_take():
-    """Exact for texts that are words and a mark at the end."""
-    model = toys.model()
-    examples = [
-        Example(e.id, {"caption": f"{e.inputs['caption'][0]}?"}, tuple(f"{text}?" for text in e.targets))
-        for e in toys.examples(20)
-    ]
-    collate = Collator(model, ["caption"])
-    batches = [collate([example]) for example in examples]
-    assert collate.slots(examples) == [model.rows(batch, batch.tail)[0].layout.role.shape[1] for batch in batches]
-    assert Collator(model, ["caption"], objectives=()).slots(examples) == [
-        model.prefix(collate([example])).slots.layout.role.shape[1] for example in examples
-    ]

@@ -6,11 +6,10 @@ import pytest
 import torch
 from kit import toys
 
-from mmgen import DataError, Decoding, UnavailableError
-from mmgen.data.different_texts import choose_different, distance, token_pairs
+from mmgen import Decoding
+from mmgen.data.part_checks import choose_different
 from mmgen.evaluation.answers import generate
 from mmgen.examples import Generation
-from mmgen.search import Limits, search
 from mmgen.tensors import Batch, Targets
 
 END = 0
@@ -44,34 +43,10 @@ def choose(n, difference, labels=None, texts=POOL):
     return [text.tokens[:-1] for text in chosen]
 
 
-def test_distance_is_that_of_tokens_and_neighbours():
-    first, second = token_pairs((1, 2, 3, END), END), token_pairs((1, 2, 4, END), END)
-    assert first == {1, 2, 3, (1, 2), (2, 3)}
-    assert distance(first, second) == pytest.approx(1 - 2 * 3 / 10)
-    assert (distance(first, first), distance(first, token_pairs((7,), END))) == (0, 1)
-
-
-def test_score_alone_and_distance_alone():
-    assert choose(3, 0.0) == [(1, 2, 3), (1, 2, 4), (1, 2, 3, 5)], "best first"
-    assert choose(3, 1.0) == [(1, 2, 3), (6, 7), (8, 9, 10)]
-
-
-def test_between_the_two_a_text_must_earn_its_distance():
-    assert choose(3, 0.4) == [(1, 2, 3), (1, 2, 4), (6, 7)]
-
-
 def test_texts_to_avoid_are_never_chosen_and_are_far():
     avoid = {"avoid": torch.tensor([[[1, 2, 3, -1], [-1] * 4]])}
     assert choose(2, 0.0, avoid) == [(1, 2, 4), (1, 2, 3, 5)], "equal texts are left out"
     assert choose(2, 0.9, avoid) == [(6, 7), (8, 9, 10)], "alike texts come last"
-
-
-def test_too_few_different_texts():
-    with pytest.raises(DataError) as error:
-        choose(5, 0.5, {"avoid": torch.tensor([[[6, 7]]])})
-    assert str(error.value) == (
-        "'a': 5 different texts are required, but beam search ends in 4; ask for fewer, or raise decoding.candidates"
-    )
 
 
 def test_more_beams_are_tried_before_there_are_too_few():
@@ -102,26 +77,3 @@ def test_a_model_writes_exactly_n(avoid):
     ]
     for example, row in zip(examples, texts, strict=True):
         assert [text.tokens for text in generate(model, [example], options)[0]] == [text.tokens for text in row]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            {"candidates": 3, "num_return_sequences": 4},
-            "num_return_sequences: 4 texts need at least as many candidates",
-        ),
-        ({"candidates": 3, "num_beams": 4}, "num_beams: not used with candidates, which has its own beams; remove it"),
-        ({"candidates": 3, "do_sample": True}, "do_sample: not used with candidates"),
-        ({"difference": 0.5}, "difference: has an effect only with candidates"),
-    ],
-)
-def test_options_that_contradict_candidates(options, message):
-    with pytest.raises(ValueError, match=message):
-        Decoding(**options)
-
-
-def test_a_search_alone_does_not_choose():
-    with pytest.raises(UnavailableError) as error:
-        search(None, None, Decoding(candidates=4), Limits(9, 0, 0, 9))
-    assert str(error.value) == "candidates: a search writes them all; mmgen.data.different_texts chooses among them"

@@ -1,20 +1,17 @@
 """The loader: independent of workers and processes."""
 
 import multiprocessing
-import pickle
 from dataclasses import replace
 
 import pytest
 import torch
 from kit import toys
 
-from mmgen.data import loader
-from mmgen.data.collate import Collator
+from mmgen.data.collate import Collator, DataStream, Source
 from mmgen.data.loader import updates
 from mmgen.data.plan import Plan
 from mmgen.data.seeds import RngKey
 from mmgen.data.sizes import Sizes
-from mmgen.data.sources import DataStream, Source
 from mmgen.errors import DataError
 from mmgen.recipe.training import Training
 
@@ -62,37 +59,6 @@ def test_an_error_of_a_worker_is_the_readers_own_line(workers, start_method):
     with pytest.raises(DataError) as error:
         list(load(stream([replace(examples[0], inputs={}), *examples[1:]]), workers=workers))
     assert str(error.value) == f"example '{examples[0].id}' has no caption; its inputs are: none"
-
-
-def test_a_worker_gets_no_examples_but_those_of_a_micro_batch():
-    """The data stay in the process that trains: workers get a micro-batch's examples with the order to collate it."""
-
-    class Data(list):
-        def __reduce__(self):
-            raise TypeError("pickled")
-
-    data = stream(Data(toys.examples(20)))
-    assert pickle.loads(pickle.dumps(loader._Collators([data.collate]))).collators[0].candidates == ()
-    with pytest.raises(TypeError, match="pickled"):
-        pickle.dumps(data.source)
-
-
-class Unbounded(list):
-    """Counts which examples have been made."""
-
-    def __init__(self, examples):
-        super().__init__(examples)
-        self.made = 0
-
-    def __getitem__(self, index):
-        self.made += 1
-        return super().__getitem__(index)
-
-
-def test_tasks_are_made_as_they_are_needed():
-    data = Unbounded(toys.examples(20))
-    next(load(stream(data)))
-    assert 0 < data.made <= 12
 
 
 def test_processes_share_every_update_out_completely():

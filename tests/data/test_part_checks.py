@@ -15,9 +15,9 @@ from mmgen.data.part_checks import check_scores
 from mmgen.data.seeds import resolve
 from mmgen.errors import PluginError
 from mmgen.evaluation.answers import generate
-from mmgen.examples import Generation, Prediction, Scores
+from mmgen.examples import Scores
 from mmgen.model import Model
-from mmgen.tensors import Loss, Segment
+from mmgen.tensors import Loss
 from mmgen.testing import TEXTS, Tiny, Toy
 from mmgen.testing.toy import WordsEmbedder
 
@@ -42,24 +42,6 @@ def plugin_error(call, *arguments) -> str:
     return str(error.value)
 
 
-@pytest.mark.parametrize(
-    "columns, words",
-    [
-        ({"states": torch.zeros(3, 12)}, "states of a Segment must have shape (B, N, E), not (3, 12)"),
-        ({"mask": torch.ones(3, 5, dtype=torch.long)}, "mask of a Segment must be torch.bool of shape (3, 5), not "),
-        (
-            {"types": torch.zeros(5, 3, dtype=torch.long)},
-            "types of a Segment must be torch.int64 of shape (3, 5), not ",
-        ),
-        ({"positions": torch.zeros(3, 5)}, "positions of a Segment must be torch.int64 of shape (3, 5), not "),
-    ],
-)
-def test_a_segment_checks_itself(columns, words):
-    with pytest.raises(ValueError) as error:
-        Segment(**{"states": torch.zeros(3, 5, 12), "mask": torch.ones(3, 5, dtype=torch.bool), **columns})
-    assert str(error.value).startswith(words)
-
-
 def test_a_loss_checks_itself():
     with pytest.raises(ValueError, match=r"the sum 'loss' of a Loss must be a tensor of shape \(\): tensor"):
         Loss({"loss": torch.zeros(1)})
@@ -81,19 +63,11 @@ def test_a_loss_without_a_count():
     )
 
 
-@pytest.mark.parametrize("answer", [lambda score: Generation("a", "x", (), score), lambda s: Prediction("a", 1, s)])
-def test_an_answer_checks_its_score(answer):
-    with pytest.raises(
-        ValueError, match="the score nan for 'a' is not finite; the weights of the model may be damaged"
-    ):
-        answer(math.nan)
-
-
 @pytest.mark.parametrize(
     "change, words",
     [
-        (lambda texts: texts[1:], "generate returns answers to 2 examples, not to 3"),
-        (lambda texts: texts[::-1], "generate returns answers to ['blue-cat']; expected ['red-cat']"),
+        (lambda texts: texts[1:], "generate returns answers to [['green-cat'], ['blue-cat']]; expected "),
+        (lambda texts: texts[::-1], "generate returns answers to [['blue-cat'], "),
     ],
 )
 def test_wrong_texts(change, words):
@@ -101,7 +75,7 @@ def test_wrong_texts(change, words):
         def generate(self, model, batch, options):
             return change(super().generate(model, batch, options))
 
-    assert plugin_error(generate, model(generator=Wrong), EXAMPLES) == f"Wrong.{words}"
+    assert plugin_error(generate, model(generator=Wrong), EXAMPLES).startswith(f"Wrong.{words}")
 
 
 @pytest.mark.parametrize(
@@ -114,8 +88,3 @@ def test_wrong_texts(change, words):
 )
 def test_wrong_scores(scores, words):
     assert plugin_error(check_scores, "mine", scores, EXAMPLES) == f"metrics.mine: {words}"
-
-
-def test_good_scores_pass():
-    good = Scores({"hits": 1, "others": None}, {"hits": [1.0, 0, True]}, ("others: none",))
-    assert check_scores("mine", good, EXAMPLES) is good

@@ -4,8 +4,6 @@ together."""
 import math
 from collections import Counter
 
-import numpy as np
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,10 +11,9 @@ from kit import toys
 from kit.lengths import Lengths
 
 from mmgen.data.collate import Collator
-from mmgen.data.plan import ONE_MICRO_BATCH, Plan, cut
-from mmgen.data.seeds import RngKey, draw_from, resolve, seed_from
+from mmgen.data.plan import ONE_MICRO_BATCH, Plan
+from mmgen.data.seeds import RngKey, resolve
 from mmgen.data.sizes import Sizes
-from mmgen.errors import DataError
 from mmgen.examples import Example
 from mmgen.recipe.training import Training
 
@@ -119,27 +116,8 @@ def test_sources_have_their_shares_of_every_epoch_and_the_others_go_round(data, 
     assert set(sizes) == {1}
 
 
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=50), st.integers(1, 60))
-def test_groups_end_where_their_share_of_the_pairs_is_reached(pairs, count):
-    ends = cut(np.array(pairs, np.int32), count)
-    assert len(ends) == count and ends[-1] == len(pairs)
-    starts = [0, *ends[:-1]]
-    assert all(start <= end for start, end in zip(starts, ends, strict=True))
-    if len(pairs) >= count:
-        assert all(start < end for start, end in zip(starts, ends, strict=True))
-
-
 def singles(name, count):
     return [Example(f"{name}{i}", {"caption": "w" * (1 + i % 7)}, ("q",)) for i in range(count)]
-
-
-@pytest.mark.parametrize("length_bucket", [1, 3])
-def test_sources_are_in_every_update_as_their_shares_say(length_bucket):
-    """Two thirds and one third of 8 pairs are not whole numbers; over an epoch the ratio is exact."""
-    new_plan = plan(singles("a", 50), singles("b", 30), shares=[2, 1], epochs=3, length_bucket=length_bucket)
-    counts = [Counter(source for source, *_ in update) for update in flat(new_plan)]
-    assert {count[0] for count in counts} == {5} and {count[1] for count in counts} == {2, 3}
-    assert sum(count[1] for count in counts) == 3 * 25
 
 
 def test_half_pictures_and_half_text():
@@ -167,54 +145,6 @@ def test_the_order_depends_on_seed_step_and_epoch():
     assert epochs[0] != epochs[1]
 
 
-@pytest.mark.parametrize("number", [1, 5, 11, 12, 13, 30])
-def test_a_plan_of_updates_begins_like_one_of_epochs(number):
-    """The last epoch ends with the plan."""
-    for examples in ([toys.examples(30)], [toys.examples(30), singles("b", 7)]):
-        epochs = plan(*examples, epochs=4, length_bucket=3)
-        chosen = plan(*examples, updates=number, length_bucket=3)
-        assert len(chosen) == number and flat(chosen) == flat(epochs, end=number)
-        assert [chosen.epoch(u) for u in range(number)] == [epochs.epoch(u) for u in range(number)]
-        ends = [done for done in range(number + 1) if chosen.ends_epoch(done)]
-        assert ends == sorted({number, *range(chosen.updates_per_epoch, number, chosen.updates_per_epoch)})
-
-
-def test_progress_counts_the_pairs_of_all_epochs():
-    examples = toys.examples(30)
-    total, new_plan = sum(len(example.targets) for example in examples), plan(examples)
-    assert new_plan.pairs(len(new_plan)) == 2 * total and new_plan.pairs(0) == 0
-    both = plan(examples, singles("b", 5))
-    assert both.pairs(len(both)) == 4 * total
-
-
-def test_an_empty_split_is_an_error():
-    with pytest.raises(DataError, match="the examples have no target to train on"):
-        plan([])
-    with pytest.raises(DataError, match="example 'e' has no target to train on"):
-        Collator(toys.model(), ["caption"])([Example("e", {"caption": "a"})])
-
-
-@pytest.mark.parametrize("before", [(), (toys.examples(5),)])
-def test_a_source_without_pairs_is_an_error(before):
-    with pytest.raises(DataError, match="the examples have no target to train on"):
-        plan(*before, [Example("b", {})])
-
-
-def test_long_examples_are_fewer_in_a_micro_batch():
-    """Complete rows count, prefix and questions; only the inputs that a step reads."""
-    examples = [
-        Example(str(i), {"caption": "w " * (60 if i % 2 else 5), "image": "key"}, ("a b c",) * 2) for i in range(16)
-    ]
-
-    def parts(*inputs):
-        sizes = Sizes(examples, Collator(toys.model(max_tokens=30), inputs))
-        chosen = Plan([sizes], RngKey(0, "s"), Training(epochs=1, batch_size=32, length_bucket=1))
-        return [[index % 2 for *_, index in micro] for micro in visits(chosen, 0, 8)]
-
-    assert parts("caption") == [[0] * 4] * 2 + [[1] * 3, [1] * 3, [1] * 2]
-    assert [len(micro) for micro in parts()] == [4] * 4
-
-
 def test_buckets_redistribute_by_length():
     examples = toys.examples(150)
     plain, bucketed = (plan(examples, epochs=3, batch_size=16, length_bucket=bucket) for bucket in (1, 4))
@@ -232,29 +162,6 @@ def test_buckets_redistribute_by_length():
         {frozenset(i for *_, i in update) for update in flat(bucketed, n * count, n * count + count)} for n in (0, 1)
     ]
     assert len(epochs[0] & epochs[1]) < 3, "every epoch redistributes"
-
-
-def test_rows_of_one_length_stay_as_they_are_drawn():
-    """Not in the order of the data, where neighbours are often similar, or of one image."""
-    examples = [Example(str(i), {"caption": "a b"}, ("c d",)) for i in range(640)]
-    updates = flat(plan(examples, epochs=1, batch_size=16, length_bucket=10))
-    assert min(update[-1][2] - update[0][2] for update in updates) > 200
-
-
-def test_which_caption_is_drawn_depends_on_the_visit_and_the_first_is_evaluated():
-    example = Example("x", {"caption": ("one", "two", "three"), "image": "key"}, ("q",))
-    new_plan = plan([example], epochs=30)
-    drawn = [new_plan.key.resolve(example, epoch).inputs["caption"] for ((_, epoch, _),) in flat(new_plan)]
-    assert set(drawn) == {"one", "two", "three"}
-    assert resolve(example).inputs == {"caption": "one", "image": "key"}
-
-
-def test_draws_on_the_processor_follow_from_the_place_and_note_nothing_for_gpus(monkeypatch):
-    torch.manual_seed(seed_from(0, "step", 7, 1))
-    expected = torch.rand(5)
-    monkeypatch.setattr(torch.cuda, "manual_seed_all", None)  # it is not called
-    draw_from(torch.device("cpu"), 0, "step", 7, 1)
-    assert torch.equal(torch.rand(5), expected)
 
 
 def test_rows_are_padded_once_at_their_end_and_the_loss_is_the_same():

@@ -4,10 +4,8 @@ import random
 
 from hypothesis import given
 from hypothesis import strategies as st
-from kit import toys
 from kit.lengths import Lengths
 
-from mmgen.data.collate import Collator
 from mmgen.data.seeds import RngKey
 from mmgen.data.sizes import Sizes
 from mmgen.examples import All, Example
@@ -37,16 +35,6 @@ def test_slots_of_an_epoch_are_those_of_the_alternatives_that_the_collator_draws
             row = KEY.resolve(example, epoch)
             texts = [text for field in ("caption", "title", "image") for text in row.shown(field)]
             assert abs(sum(map(len, [*texts, *example.targets])) / 3 - slots) < 1e-3
-
-
-def test_rows_of_a_model_are_measured_as_evaluation_measures_them():
-    """Two inputs that read one field count it twice."""
-    for readers in (["caption"], ["caption", "again"]):
-        collate = Collator(toys.model(), ["caption"])
-        collate.readers = dict.fromkeys(readers, collate.readers["caption"])
-        collate.fields = dict.fromkeys(readers, ("caption",))
-        data = [KEY.resolve(example, None) for example in toys.examples(20)]
-        assert Sizes(data, collate).slots(KEY, 0).tolist() == collate.slots(data)
 
 
 def test_examples_need_few_bytes_each():

@@ -6,10 +6,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from mmgen.errors import DataError, RunError
+from mmgen.errors import RunError
 from mmgen.evaluation import answers as module
 from mmgen.examples import Example, Prediction
 from mmgen.progress import Progress
+from mmgen.storage import generations
 from mmgen.training.context import StepContext
 
 EXAMPLES = [Example(name, {}) for name in ("long", "a", "mid")]
@@ -74,18 +75,14 @@ def test_an_example_that_does_not_fit_is_an_error(model):
     assert model.training
 
 
-def test_a_batch_has_an_example(model):
-    with pytest.raises(DataError, match="batch_size must be at least 1, but is 0"):
-        module.predict(model, EXAMPLES, "answers", batch_size=0)
-
-
 @pytest.mark.parametrize("world", [1, 2, 3])
 def test_every_example_of_a_split_is_answered_once_whatever_the_number_of_processes(
     model, monkeypatch, tmp_path, world
 ):
     examples = [Example("x" * length, {}) for length in (5, 1, 9, 2, 8, 3, 7)]
     step = SimpleNamespace(inputs=("text",), training=SimpleNamespace(precision="fp32"))
-    recipe = SimpleNamespace(predicts=lambda _: ("answers", "label"))
+    recipe = SimpleNamespace(predicts=lambda _: ("answers", "label"), makes_texts=lambda _: False)
+    monkeypatch.setattr(module, "BATCH_SIZE", 2)
     gathered, batches = [], []
 
     def predicted(model, objective, batch):
@@ -97,14 +94,19 @@ def test_every_example_of_a_split_is_answered_once_whatever_the_number_of_proces
         return gathered
 
     def answered(world):
+        gathered.clear()
         for rank in range(world):
             device = torch.device("cpu")
             accelerator = SimpleNamespace(
-                num_processes=world, process_index=rank, is_main_process=not rank, device=device
+                num_processes=world,
+                process_index=rank,
+                is_main_process=rank == world - 1,
+                device=device,
+                wait_for_everyone=int,
             )
             context = StepContext("s", step, 0, tmp_path, accelerator, Progress())
-            results = module.split_answers(model, context, recipe, examples, batch_size=2)
-        return results
+            module.write_answers(model, context, recipe, examples)
+        return generations.read_predictions(tmp_path)
 
     monkeypatch.setattr(module, "predict_with", predicted)
     monkeypatch.setattr(module, "gather_object", gather)

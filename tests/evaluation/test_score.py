@@ -12,8 +12,14 @@ from mmgen import report
 from mmgen.configs import MetricConfig
 from mmgen.data.datasets import Datasets
 from mmgen.errors import RunError
-from mmgen.evaluation.references import FILE, reference_scores, references_of_others
-from mmgen.evaluation.score import build_metric, merge_metrics, read, write_scores
+from mmgen.evaluation.score import (
+    FILE,
+    build_metric,
+    merge_metrics,
+    reference_scores,
+    references_of_others,
+    write_scores,
+)
 from mmgen.examples import Example, Generation, Scores
 from mmgen.parts import Metric
 from mmgen.recipe.load import load
@@ -35,7 +41,7 @@ def table_of(folder, rows):
     files = dict.fromkeys(("train", "val", "test"), "rows.jsonl")
     inputs = {"caption": {"type": "text"}, "image": {"type": "regions", "features": "x.h5"}}
     steps = {"words": {"inputs": ["caption"], "train": ["backbone"]}}
-    data = {"type": "jsonl", "folder": str(folder), "files": files}
+    data = {"type": "table", "folder": str(folder), "files": files}
     data |= dict.fromkeys(("train_size", "val_size", "test_size"))
     (folder / "toy.toml").write_text(toys.recipe(inputs=inputs, steps=steps, metrics=METRICS, data=data))
     recipe = load(folder / "toy.toml", installed())[0]
@@ -61,21 +67,6 @@ def test_chance_is_what_references_of_other_pictures_score(tmp_path):
     assert chance["BLEU-1"] < table.of("step")["words"]["BLEU-1"].value == pytest.approx(100)
     assert "unique" in table.columns and "unique" not in chance  # says nothing about a picture
     assert "chance of overlap: the reference of another picture for each example" in table.notes
-
-
-def test_questions_about_one_picture_have_no_chance(tmp_path):
-    table, _ = table_of(tmp_path, ROWS[:2])
-    assert "chance" not in table.of("reference")
-
-
-def test_examples_without_references_lend_none():
-    examples = [
-        Example("1", {"image": "a"}, ("x",)),
-        Example("2", {"image": "b"}),
-        Example("3", {"image": "c"}, ("z",)),
-    ]
-    assert [text.text for text in references_of_others(examples)] == ["z", "z", "x"]
-    assert references_of_others(examples[:2]) == references_of_others([]) == []
 
 
 class OnDevice(Metric):
@@ -117,7 +108,6 @@ def test_references_are_scored_once_for_each_metric_and_its_data(tmp_path, monke
     assert scores(tmp_path) == scores(tmp_path) == first and OnDevice.scored == 2
     own["second"] = Fit()  # any config
     assert scores(tmp_path) == first and OnDevice.scored == 3
-    assert scores(None) == first and OnDevice.scored == 5
     (tmp_path / FILE).write_text('{"key": {"values": {"fit": "90"}}}')
     with pytest.raises(RunError, match="damaged: key.values.fit: must be a number"):
         scores(tmp_path)
@@ -142,11 +132,3 @@ def test_two_metrics_of_one_type_have_separate_columns():
     assert merge_metrics({"short": first, "long": second}) == Scores(
         {"short.bleu": 1.0, "only": 3.0, "long.bleu": 2.0}, {"short.bleu": [1.0]}, ("a",)
     )
-
-
-def test_sums_of_examples_that_differ_in_length_are_damaged(tmp_path):
-    (tmp_path / "scores.json").write_text('{"values": {"BLEU-1": 50.0}, "sums": {"overlap/BLEU": [[1.0, 2.0], [1.0]]}}')
-    with pytest.raises(RunError) as raised:
-        read(tmp_path)
-    problem = "damaged: the rows of the sums 'overlap/BLEU' differ in length; delete the file and run again"
-    assert str(raised.value) == f"{tmp_path / 'scores.json'}: {problem}"

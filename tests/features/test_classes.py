@@ -4,8 +4,6 @@ import random
 
 import numpy as np
 import pytest
-import torch
-from kit.refusals import refusal
 from kit.stores import NAMES
 
 from mmgen.features.classes import Classes
@@ -39,24 +37,3 @@ def test_regions_are_drawn_at_the_rates(rate, masked):
     assert abs(hidden.mean() - rate * masked) < 0.08
     for place in predicted.nonzero().flatten().tolist():
         assert labels[place].tolist() == [1 - place % 2, place % 2]
-
-
-def test_equal_draws_hide_equal_regions():
-    tries = [hide_regions(animals(9), 9, ANIMALS, random.Random(3), Hiding(0.5, (0.8, 0.0))) for _ in range(2)]
-    assert (tries[0][0] == tries[1][0]).all() and torch.equal(tries[0][1], tries[1][1])
-
-
-def test_without_classes_nothing_is_predicted():
-    hidden, labels = hide_regions(None, 3, ANIMALS, random.Random(0), Hiding(1.0, (1.0, 0.0)))
-    assert not hidden.any() and (labels == -100).all() and labels.shape == (3, 2)
-
-
-@pytest.mark.parametrize(
-    ("names", "problem"),
-    [
-        ((), "cannot mask regions to predict their classes, because the features have no classes"),
-        (("cat",), "the 2 class names of the regions differ from the 1 that are predicted"),
-    ],
-)
-def test_other_class_names(names, problem):
-    assert refusal(hide_regions, animals(3), 3, names, random.Random(0), Hiding(1.0, (1.0, 0.0))) == problem

@@ -7,12 +7,9 @@ import pytest
 from kit.refusals import refusal
 from PIL import Image
 
-from mmgen.errors import DataError
-from mmgen.features import images
 from mmgen.features.images import MANY_PIXELS, MOST_PIXELS, image_size, open_image
 from mmgen.features.picture_sources import folder_pictures
-from mmgen.features.pixels import as_rgb, from_array, load_image
-from mmgen.parts import Picture
+from mmgen.features.pixels import as_rgb, from_array
 
 RAMP = (np.arange(256) * 257).astype(np.uint16).reshape(16, 16)  # of 16 bits: every grey of 8 bits
 GREYS = np.arange(256).reshape(16, 16, 1).repeat(3, 2)
@@ -48,79 +45,11 @@ def test_grey_of_16_bits_is_that_of_8(content):
     assert np.array_equal(pixels(content), GREYS)
 
 
-def hidden(mode: str, color=(200, 0, 0)) -> Image.Image:
-    """A transparent pixel of this color, and a blue one."""
-    image = Image.new("RGBA", (2, 1), (*color, 0))
-    image.putpixel((1, 0), (*BLUE, 255))
-    return image.convert(mode)
-
-
-def palette(*alphas: int) -> bytes:
-    image = Image.new("P", (2, 1))
-    image.putpalette([200, 0, 0, *BLUE])
-    image.putpixel((1, 0), 1)
-    return saved(image, "PNG", transparency=bytes(alphas) if len(alphas) > 1 else 0)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        saved(hidden("RGBA"), "PNG"),
-        saved(hidden("RGBA", (0, 90, 0)), "PNG"),
-        saved(hidden("RGBA"), "TIFF"),
-        saved(hidden("PA"), "TIFF"),
-        saved(hidden("RGBA"), "GIF"),
-        saved(hidden("RGBA"), "WEBP", lossless=True, exact=True),
-        palette(0),
-        palette(0, 255),
-        saved(Image.fromarray(np.array([[[200, 0, 0], BLUE]], np.uint8)), "PNG", transparency=(200, 0, 0)),
-    ],
-)  # fmt: skip
-def test_what_is_transparent_is_white_whatever_it_hides(content):
-    assert pixels(content).tolist() == [[WHITE, BLUE]]
-
-
-def test_half_of_a_colour_is_half_white_and_premultiplied_colours_are_read():
-    assert np.asarray(as_rgb(Image.new("RGBA", (1, 1), (0, 0, 0, 128)))).tolist() == [[[127] * 3]]
-    for mode in ("RGBa", "La"):
-        image = hidden("LA" if mode == "La" else "RGBA")
-        assert np.array_equal(np.asarray(as_rgb(image.convert(mode))), np.asarray(as_rgb(image)))
-
-
-@pytest.mark.parametrize("mode", ["RGB", "L", "1", "P", "CMYK", "YCbCr", "LAB", "HSV"])
-def test_everything_else_is_as_pillow_converts_it(mode):
-    image = Image.fromarray(np.random.default_rng(0).integers(0, 256, (6, 8, 3), np.uint8)).convert(mode)
-    assert np.array_equal(np.asarray(as_rgb(image)), np.asarray(image.convert("RGB")))
-
-
 @pytest.mark.parametrize("mode", ["I", "F"])
 def test_pixels_whose_range_is_not_known_are_refused(mode, tmp_path):
     Image.new(mode, (4, 4)).save(tmp_path / "a.tif")
     advice = "has pixels whose range is not known; scale the values to 0 to 255, and give 8 bits"
     assert refusal(open_image, tmp_path / "a.tif") == f"{tmp_path}/a.tif: {advice}"
-
-
-@pytest.mark.parametrize("kind", ["GIF", "PNG", "TIFF", "WEBP", "AVIF"])
-def test_of_several_frames_the_first_is_read(kind):
-    if kind not in images.FORMATS:
-        pytest.skip("this Pillow reads no AVIF")
-    frames = [Image.new("RGB", (4, 4), color) for color in ("red", "lime", "blue")]
-    image = open_image(BytesIO(saved(frames[0], kind, save_all=True, append_images=frames[1:])))
-    assert np.abs(np.asarray(image).astype(int) - [255, 0, 0]).max() < 9  # AVIF is lossy
-
-
-def test_what_a_data_set_loads_may_have_any_mode():
-    clear = Image.new("RGBA", (2, 2), (9, 9, 9, 0))
-    assert load_image(Picture("a", clear.copy)).getpixel((0, 0)) == (255, 255, 255)
-    with pytest.raises(DataError, match="^a: has pixels whose range is not known"):
-        load_image(Picture("a", Image.new("F", (2, 2)).copy))
-
-
-@pytest.mark.parametrize("content", [b"", b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", b"II*\0\0\0\0\0", b"<html>"])
-def test_a_file_that_is_no_picture_is_refused_whatever_it_is_called(content, tmp_path):
-    (tmp_path / "a.jpg").write_bytes(content)
-    said = refusal(open_image, tmp_path / "a.jpg")
-    assert said.startswith(f"{tmp_path}/a.jpg: not a readable image: expected one of BMP, GIF, JPEG, PNG")
 
 
 def test_pictures_are_turned_the_right_way_up(tmp_path):
@@ -162,9 +91,8 @@ def test_folders_without_images_and_with_two_of_one_key(tmp_path):
     ("array", "pixel"),
     [
         (np.full((2, 3), 7, np.uint8), (7, 7, 7)),
-        (np.full((2, 3, 1), 7, np.uint8), (7, 7, 7)),
         (np.full((2, 3, 4), (9, 8, 200, 0), np.uint8), (255, 255, 255)),
-        (np.full((2, 3, 3), 257 * 40, np.uint16), (40, 40, 40)),
+        (np.full((2, 3), 257 * 40, np.uint16), (40, 40, 40)),
         (np.ones((2, 3), bool), (255, 255, 255)),
     ],
 )

@@ -3,7 +3,6 @@
 import json
 import os
 import pickle
-import platform
 import random
 import signal
 import subprocess
@@ -23,7 +22,7 @@ from kit.refusals import refusal
 from kit.stores import FINGERPRINT, NAMES, SLOW_WRITER, assert_same_record, classes, classified, fill, names, record
 from mmgen_inputs import Regions
 
-from mmgen.errors import DataError, RunError
+from mmgen.errors import RunError
 from mmgen.examples import Example
 from mmgen.features import writer as writing
 from mmgen.features.shards import Shard
@@ -58,16 +57,6 @@ def test_what_goes_in_comes_out(tmp_path_factory, regions, fields, keys, size):
         assert store.count(expected.key) == len(expected.features)
     for part in store.parts:
         part.check()
-
-
-def test_limit_describe_and_half_precision(tmp_path):
-    store = fill(tmp_path / "s", [record("a", 5), record("b", 0), record("c", 2)], "float16")
-    assert store.read("a", limit=2).boxes.shape == (2, 4)
-    assert store.read("a").features.dtype == np.float16
-    about = store.describe()
-    assert about["regions per image"] == [0, 2.3, 5] and about["images without regions"] == 1
-    assert about["holds"] == ["features", "boxes", "scores", "labels"] and about["dtype"] == "float16"
-    assert store.class_names == () and "classes" not in about
 
 
 def test_one_file_is_a_store_of_one_part(tmp_path):
@@ -138,18 +127,6 @@ def test_parts_of_unlike_features_are_refused(tmp_path):
 # --- writing
 
 
-def test_goes_on_with_what_is_there(tmp_path):
-    path = tmp_path / "s"
-    for key in "abc":
-        with StoreWriter(path, FINGERPRINT, "float32") as writer:
-            assert key not in writer.keys and writer.add(record(key, seed=ord(key))) and not writer.add(record(key))
-    assert names(path) == [".part.lock", "part-00000.h5", "part-00001.h5", "part-00002.h5"]
-    (path / "part-00000.h5").unlink()
-    store = fill(path, [record("d")])
-    assert list(store) == ["b", "c", "d"] or list(store) == ["d", "b", "c"]
-    assert_same_record(store.read("c"), record("c", seed=ord("c")))
-
-
 def test_another_extractor_or_dtype_is_refused(tmp_path):
     path = tmp_path / "s"
     fill(path, [record("a")], "float16")
@@ -158,23 +135,11 @@ def test_another_extractor_or_dtype_is_refused(tmp_path):
         (FINGERPRINT, "float32", "dtype: float16 there, float32 here"),
     ):
         assert refusal(fill, path, [record("b")], dtype, fingerprint) == (
-            f"{path}: contains other features ({problem}); delete them, or write elsewhere"
+            f"{path}: has other features ({problem}); delete them, or write elsewhere"
         )
     (tmp_path / "file").touch()
     with pytest.raises(RunError, match="file: cannot be written: File exists; name another folder"):
         fill(tmp_path / "file", [record("a")])
-
-
-def test_one_writer_of_a_prefix_at_a_time_and_shards_together(tmp_path):
-    path = tmp_path / "s"
-    with StoreWriter(path, FINGERPRINT, "float32") as writer:
-        assert refusal(fill, path, []) == (
-            f"{path}: process {os.getpid()} on {platform.node()} is writing this store; wait until it ends"
-        )
-        with StoreWriter(path, FINGERPRINT, "float32", "shard-1-of-2") as other:
-            other.add(record("b"))
-        writer.add(record("a"))
-    assert sorted(FeatureStore(path)) == ["a", "b"]
 
 
 def test_what_a_killed_writer_leaves_is_removed(tmp_path):
@@ -244,7 +209,7 @@ def test_killed_again_and_again(tmp_path):
         ),
         (
             {"classes": replace(classes(), ids=np.array([[0, -2]] * 3))},
-            "class ids must be -1 to 3, but reach from -2 to 0",
+            "class ids must be -1 to 3",
         ),
         (
             {"classes": replace(classes(), probabilities=np.full((3, 2), np.nan))},
@@ -256,23 +221,6 @@ def test_what_cannot_be_kept_is_refused(tmp_path, change, why):
     with StoreWriter(tmp_path / "s", FINGERPRINT) as writer:
         writer.add(classified("a"))
         assert refusal(writer.add, record("b", **change)) == f"image 'b': {why}"
-
-
-def test_boxes_are_cut_at_the_border(tmp_path):
-    store = fill(tmp_path / "s", [record("a", 1, boxes=np.array([[-0.5, 0, 0.5, 1.5]]))])
-    assert store.read("a").boxes.tolist() == [[0, 0, 0.5, 1]]
-
-
-def test_a_store_without_classes_gets_some_and_keeps_them(tmp_path):
-    fill(tmp_path / "s", [record("a")])
-    fill(tmp_path / "s", [classified("b"), classified("c", seed=1)])
-    store = fill(tmp_path / "s", [record("d"), classified("e", seed=2)])
-    for key, seed in (("b", 0), ("c", 1), ("e", 2)):
-        assert_same_record(store.read(key), classified(key, seed=seed))
-    assert store.read("a").classes is None and store.read("d").classes is None
-    assert "differ from those of earlier" in refusal(
-        fill, tmp_path / "s", [record("f", classes=classes(names=NAMES[::-1]))]
-    )
 
 
 # --- files of strangers, and damage
@@ -314,38 +262,30 @@ def test_files_that_are_no_part_of_a_store(tmp_path, spoil, message):
     assert said.startswith(f"{path}: not a part of a feature store, or damaged ({message}")
 
 
-def test_a_label_without_a_name_is_damage(tmp_path):
-    path = spoilt(tmp_path, lambda file: file["labels"].__setitem__(0, 7))
-    assert refusal(FeatureStore(path).read, "a") == (
-        f"{path}: image 'a' is damaged: list index out of range; create it again".replace("list", "tuple")
-    )
-
-
 def test_a_changed_byte_is_found_and_a_short_file_is_refused(tmp_path):
     path = fill(tmp_path / "s", [record("a"), record("b")]).path / "part-00000.h5"
     done = toys.mmgen_here(tmp_path, "features", "info", "s")
     assert done.returncode == 0 and done.stdout.endswith("all checksums are right\n")
     store, content = FeatureStore(path), path.read_bytes()
     changed = bytearray(content)
-    changed[store.parts[0].rows["features"].offset] ^= 1
+    changed[content.index(store.read("a").features.tobytes())] ^= 1
     path.write_bytes(changed)
     done = toys.mmgen_here(tmp_path, "features", "info", "s")
     assert done.returncode == 1 and "s/part-00000.h5: damaged, its checksum differs" in done.stderr
-    path.write_bytes(content[: store.parts[0].rows["features"].offset + 40])
+    path.write_bytes(content[: len(content) // 2])
     assert "\n" not in refusal(FeatureStore, path)
-    with pytest.raises(DataError):
-        store.read("b")
 
 
 MEASURE = """
-    import json, resource, sys
+    import json, re, sys
     import numpy as np
     from mmgen.features import writer as writing
     from mmgen.parts import Record
     from mmgen.features.store import FeatureStore
 
-    def peak():
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    def used():
+        status = open("/proc/self/status").read()  # without the pages of the files, which the system may drop
+        return int(re.search(r"RssAnon:\\s+(\\d+)", status)[1]) // 1024
 
     def write(path, count):
         rng = np.random.default_rng(0)
@@ -356,12 +296,12 @@ MEASURE = """
     writing.PART_BYTES = 20 << 20
     write(sys.argv[1] + "/small", 220)  # more than a part, so that everything has been used once
     FeatureStore(sys.argv[1] + "/small").read("7")
-    before = peak()
+    before = used()
     write(sys.argv[1] + "/large", 1400)
-    written = peak()
+    written = used()
     store = FeatureStore(sys.argv[1] + "/large")
     total = sum(float(store.read(key).features[0, 0]) for key in store)
-    print(json.dumps([before, written, peak()]))
+    print(json.dumps([before, written, used()]))
 """
 
 
@@ -391,10 +331,3 @@ def test_every_key_is_in_exactly_one_shard_of_about_the_same_size(count):
 def test_a_shard_does_not_change_from_version_to_version():
     keys = ("a", "b", "photo.jpg", "\ud800")
     assert [next(n for n in range(1, 9) if Shard(n, 8).owns(key)) for key in keys] == [8, 6, 2, 1]
-
-
-@pytest.mark.parametrize("text", ["0/8", "9/8", "3", "3/0", "a/b", "-1/2", "1/2/3", "01/2", "1/9999999", "1/\uff12"])
-def test_what_is_no_shard(text):
-    assert (
-        refusal(Shard.parse, text) == f"--shard {text}: write NUMBER/COUNT, such as 3/8 for the third of eight shards"
-    )

@@ -19,9 +19,8 @@ from PIL import Image
 
 import mmgen
 from mmgen.cli import main
-from mmgen.data.collate import Collator
+from mmgen.data.collate import Collator, Source
 from mmgen.data.seeds import resolve
-from mmgen.data.sources import Source
 from mmgen.examples import Example
 from mmgen.model import compose
 from mmgen.parts import Picture, Record

@@ -13,26 +13,20 @@ import pytest
 import torch
 from kit import small_runs, toys
 from kit.refusals import refusal
-from mmgen_extractors import Roi
 from PIL import Image
-from safetensors import SafetensorError
 from transformers import AutoModelForMaskedLM
 
 import mmgen
-from mmgen.data.collate import Collator
-from mmgen.examples import Example
 from mmgen.inference.answers import Answer
-from mmgen.inference.describe import describe
 from mmgen.inference.predictor import Predictor
 from mmgen.model import compose
 from mmgen.recipe.load import load
 from mmgen.registry import installed
-from mmgen.storage.weights import read_tensors, write_tensors
 
 STEPS = [
     ("writes", "words"),
     ("writes", "both"),
-    *(("predicts", step) for step in ("answers", "choices", "expressions")),
+    *(("predicts", step) for step in ("answers", "choices")),
 ]
 OFFLINE = """
 import socket
@@ -68,10 +62,7 @@ def photo():
 def query(predictor, photo):
     """Values for every input and label of the predictor's step."""
     texts = {name: "a red dog" for name in predictor.names.required}
-    lists = {
-        name: ["a red dog", "a cat"]
-        for name in (*predictor.names.labels, *({*predictor.names.filled} & {*predictor.names.inputs}))
-    }
+    lists = dict.fromkeys(predictor.names.labels, ["a red dog", "a cat"])
     return {**texts, **lists, **dict.fromkeys(predictor.names.pictures, photo)}
 
 
@@ -131,26 +122,6 @@ def test_files(exported):
     recipe = json.loads((exported / "recipe.json").read_text())
     assert [*recipe["steps"]] == ["both"] and recipe["data"]["type"] == "none" and not recipe["metrics"]
     assert recipe["inputs"]["image"]["features"] is None
-    assert describe(exported).splitlines() == [
-        f"{exported}: an export of 'writes', seed 0",
-        "| step | reads             | gives | state   |",
-        "|------|-------------------|-------|---------|",
-        "| both | image and caption | text  | trained |",
-        "step 'both' answers unless another is named",
-    ]
-
-
-def test_a_run_is_described(tmp_path):
-    *lines, answering = describe(folder := small_runs.drawn("writes")).splitlines()
-    assert answering.startswith("step 'both' answers unless another is named: the best by ")
-    assert lines == [
-        f"{folder}: a run of 'writes', profile default, seed 0",
-        "| step  | reads             | gives | state    |",
-        "|-------|-------------------|-------|----------|",
-        "| words | caption           | text  | finished |",
-        "| both  | image and caption | text  | finished |",
-    ]
-    assert refusal(describe, tmp_path).startswith(f"{tmp_path}: no recipe.json in this folder; ")
 
 
 @pytest.mark.parametrize("extra", [{}, {"extra_token_types": 2, "extra_positions": 3}])
@@ -191,19 +162,11 @@ def test_half_is_half_the_size_reads_as_float32_and_leaves_the_live_model_alone(
     assert "bfloat16" not in (exported / "README.md").read_text()
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_computes_in_another_dtype(exported, both, photo, dtype):
-    model = mmgen.load(exported, dtype=dtype, device="cpu")
-    assert model.model.dtype == getattr(torch, dtype)
+def test_computes_in_another_dtype(exported, both, photo):
+    model = mmgen.load(exported, dtype="bfloat16", device="cpu")
+    assert model.model.dtype == torch.bfloat16
     before, after = (predictor.ask({"image": photo, "caption": "a red dog"}).score for predictor in (both, model))
     assert after == pytest.approx(before, abs=0.1)
-
-
-@pytest.mark.parametrize("options", [{"device": "gpu"}, {"device": "xpu:99"}, {"dtype": "int8"}, {"dtype": "huge"}])
-def test_devices_and_dtypes_that_cannot_compute(exported, options):
-    with pytest.raises(mmgen.DataError, match=r"^the model cannot be loaded to device .* as .*: .") as error:
-        mmgen.load(exported, **options)
-    assert "\n" not in str(error.value)
 
 
 def test_no_path_of_this_machine(both, exported, tmp_path):
@@ -222,14 +185,14 @@ def test_no_path_of_this_machine(both, exported, tmp_path):
     assert "local" not in (folder / "README.md").read_text()
 
 
-def test_without_an_extractor_pictures_are_refused(both, tmp_path, photo):
+def test_without_an_extractor_pictures_are_refused(both, copy, tmp_path, photo):
     folder = both.save(tmp_path / "export", extractor=False)
     assert not (folder / "extractor").exists()
-    with pytest.raises(mmgen.UnavailableError) as error:
-        mmgen.load(folder).ask({"image": photo, "caption": "a dog"})
-    assert str(error.value).startswith(
-        f"{folder}: 'image' was trained on features of roi, whose extractor is not known"
-    )
+    shutil.rmtree(copy / "extractor")  # was not copied
+    for place in (folder, copy):
+        with pytest.raises(mmgen.UnavailableError) as error:
+            mmgen.load(place).ask({"image": photo, "caption": "a dog"})
+        assert str(error.value).startswith(f"{place}: 'image' was trained on features of roi")
 
 
 def test_the_card(exported):
@@ -266,25 +229,11 @@ def test_a_folder_that_is_there_is_not_replaced(both, tmp_path):
     assert (tmp_path / "thesis.txt").exists()
 
 
-def test_a_plugin_that_is_not_installed(copy):
-    change(copy, generator={"type": "lovely"})
-    with pytest.raises(mmgen.RecipeError) as error:
-        mmgen.load(copy)
-    assert str(error.value).startswith(f"{copy}/recipe.json: generator.type: no generator is called 'lovely'")
-
-
 @pytest.mark.parametrize(
     ("file", "key", "value", "message"),
     [
         ("backbone/config.json", "intermediate_size", 7, "intermediate.dense.bias: shape (64,) in the file, (7,) in"),
-        ("backbone/config.json", "num_hidden_layers", 9, ": shape none in the file, "),
         ("backbone/config.json", "hidden_size", 10**7, "config.json: damaged, or not usable by this encoder: "),
-        (
-            "inputs.json",
-            "image",
-            {"width": 10**3},
-            "embedders.image.deviation: shape (288,) in the file, (1000,) in",
-        ),
         ("inputs.json", "image", {"width": 2**20}, "recipe.json: the settings describe a model that is far larger"),
         ("inputs.json", "image", 3, "inputs.json: damaged: 'image' is 3"),
     ],
@@ -296,45 +245,11 @@ def test_settings_that_do_not_fit_the_weights(copy, file, key, value, message):
     assert said.startswith(str(copy)) and message in said
 
 
-def test_a_missing_weight(copy):
-    tensors, about = read_tensors(weights_of(copy))
-    del tensors["embedders.image.projection.bias"]
-    write_tensors(weights_of(copy), tensors, about)
-    assert "such as embedders.image.projection.bias: shape none in the file" in refusal(mmgen.load, copy)
-
-
 def test_an_export_reads_no_file_outside_of_its_folder(copy, tmp_path):
     recipe = json.loads((copy / "recipe.json").read_text())
     recipe["inputs"]["image"]["features"] = "/etc/passwd"
     change(copy, inputs=recipe["inputs"])
     assert mmgen.load(copy).recipe.inputs["image"].features is None
-
-
-@pytest.mark.parametrize("error", [SafetensorError("I/O error: full (os error 28)"), Exception("full (os error 28)")])
-def test_a_full_disk_is_a_line(both, tmp_path, monkeypatch, error):
-    """safetensors and tokenizers raise classes of their own."""
-
-    def fails(*_, **__):
-        raise error
-
-    monkeypatch.setattr("mmgen.storage.weights.save_file", fails)
-    with pytest.raises(mmgen.RunError) as raised:
-        both.save(tmp_path / "export")
-    assert f"cannot be written: {error}; " in str(raised.value)
-    assert not any(tmp_path.iterdir())
-
-
-def test_a_damaged_extractor(copy, photo):
-    (copy / "extractor" / "image" / "network.safetensors").write_bytes(b"damaged")
-    with pytest.raises(mmgen.DataError) as error:
-        mmgen.load(copy).ask({"image": photo, "caption": "a dog"})
-    assert str(error.value).startswith(f"{copy}/extractor/image/network.safetensors: damaged: ")
-
-
-def test_a_missing_extractor(copy):
-    shutil.rmtree(copy / "extractor")
-    message = f"{copy}/extractor/image: missing; download or copy the complete folder again"
-    assert refusal(mmgen.load, copy) == message
 
 
 def test_models_and_answers_show_themselves_in_a_notebook(exported, photo):
@@ -350,24 +265,3 @@ def test_models_and_answers_show_themselves_in_a_notebook(exported, photo):
     failed = Answer("<i>", error="no & yes")
     assert repr(failed) == "<Answer to '<i>': no & yes>"
     assert "<caption>&lt;i&gt;</caption>" in failed._repr_html_() and "no &amp; yes" in failed._repr_html_()
-
-
-def test_an_export_is_a_teacher(exported, both):
-    """As `docs/plugins.md` says: a part loads an export, and encodes the batches of its own model with it."""
-    student, teacher = both.model, mmgen.load(exported, device=str(both.model.device)).model.frozen_copy()
-    batch = Collator(student, ("caption",), ())([Example("e", {"caption": "a red dog"}, ("a dog",))]).to(student.device)
-    with torch.no_grad():
-        assert torch.equal(teacher.encode(batch).first, student.encode(batch).first)
-    assert not any(parameter.requires_grad for parameter in teacher.parameters())
-
-
-def test_another_step(exported):
-    assert refusal(mmgen.load, exported, "image") == f"{exported}: step 'image' has no weights; trained steps: both"
-
-
-def test_an_extractor_of_the_command_line_takes_no_setting_of_the_folder(copy):
-    recipe = json.loads((copy / "recipe.json").read_text())
-    recipe["inputs"]["image"]["extractor"] = {"type": "roi", "model": "evil", "image_size": 64}
-    change(copy, inputs=recipe["inputs"])
-    model = mmgen.load(copy, sets=["inputs.image.extractor.type=roi"])
-    assert model.recipe.inputs["image"].extractor == Roi() and not model.features.extractors

@@ -16,7 +16,7 @@ from PIL import Image
 
 import mmgen
 from mmgen.errors import RunError
-from mmgen.inference.hub import find_folder, hub_name, push
+from mmgen.inference.hub import hub_name, push
 
 COMMANDS = """
 import json, os, sys
@@ -43,29 +43,6 @@ def test_names():
     with pytest.raises(RunError) as error:
         hub_name("hf:name")
     assert str(error.value) == "hf:name: not a name of the hub; write hf:user/name or hf:user/name@revision"
-
-
-def test_a_bare_name_is_refused(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(RunError) as error:
-        mmgen.load("user/name")
-    assert str(error.value) == (
-        "user/name: no such folder; for a model on the Hugging Face Hub write hf:user/name, for a folder ./user/name"
-    )
-    with pytest.raises(RunError, match="no such folder"):
-        find_folder(Path("user/name"))  # as a command passes it
-    (tmp_path / "user" / "name").mkdir(parents=True)
-    assert find_folder("user/name") == Path("user/name")
-
-
-def test_what_cannot_be_downloaded_is_a_line(monkeypatch):
-    def fail(*_, **__):
-        raise ValueError("no\nsuch host")
-
-    monkeypatch.setattr("huggingface_hub.snapshot_download", fail)
-    assert refusal(mmgen.load, "hf:me/toy") == (
-        "hf:me/toy: cannot be downloaded: no such host; check the name, the connection, and `hf auth login`"
-    )
 
 
 def test_only_exports_come_from_the_hub_and_go_there(exported, tmp_path, monkeypatch):

@@ -1,7 +1,5 @@
 """Queries with pictures for a model that reads pixels: an embedder whose config `takes` pictures."""
 
-import json
-
 import numpy as np
 import pytest
 from kit import toys
@@ -26,15 +24,6 @@ def trained(site, tmp_path, no_page):
     return run(load(tmp_path / "toy.toml", installed())[0]).path
 
 
-@pytest.mark.slow
-def test_generate_reads_a_picture_where_the_model_reads_pixels(trained, tmp_path):
-    Image.fromarray(np.full((8, 6, 3), 200, np.uint8)).save(tmp_path / "photo.png")
-    done = toys.mmgen_here(tmp_path, "generate", trained, "photo.png", "--out", "answers.jsonl")
-    assert done.returncode == 0, done.stderr
-    (line,) = (tmp_path / "answers.jsonl").read_text().splitlines()
-    assert "error" not in json.loads(line)
-
-
 def test_pictures_in_every_form_give_the_same_states(trained, tmp_path):
     predictor, image = mmgen.load(trained), Image.fromarray(np.full((8, 6, 3), 200, np.uint8))
     image.save(tmp_path / "photo.png")
@@ -55,11 +44,5 @@ def test_pictures_in_every_form_give_the_same_states(trained, tmp_path):
         predictor.ask({"image": np.zeros((2, 2))})
     frames = [Image.new("RGB", (6, 8), (number, 200, 200)) for number in (200, 0, 90)]
     frames[0].save(tmp_path / "moving.gif", save_all=True, append_images=frames[1:])
-    for form in (tmp_path / "moving.gif", (tmp_path / "moving.gif").read_bytes(), Image.open(tmp_path / "moving.gif")):
-        assert predictor.ask({"image": form}).texts[0].score == answers[0].score  # the first frame is read
-
-
-@pytest.mark.slow
-def test_the_page_shows_pixels_without_regions(trained, tmp_path):
-    assert toys.mmgen_here(tmp_path, "report", trained).returncode == 0
-    assert (trained / "report.html").stat().st_size > 10_000
+    moving = predictor.ask({"image": tmp_path / "moving.gif"}).texts[0]
+    assert moving.score == answers[0].score  # the first frame is read

@@ -1,20 +1,16 @@
 """The predictor with a model composed here: texts, remarks, limits, errors, examples of a data set."""
 
-from dataclasses import replace
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import torch
 from kit import toys
 from mmgen_inputs import Regions
 
-from mmgen.data import part_checks
-from mmgen.data.different_texts import choose_different
 from mmgen.decoding import Decoding
-from mmgen.errors import DataError, UnavailableError
+from mmgen.errors import DataError
 from mmgen.evaluation.collapse import repeats_itself
 from mmgen.examples import All, Example, Generation
+from mmgen.inference import predictor as predictor_module
 from mmgen.inference.predictor import Predictor
 from mmgen.inference.query import Query
 from mmgen.model import compose
@@ -33,8 +29,7 @@ OTHER = Record("other", np.ones((2, 3), np.float32), BOXES)
 
 
 TOO_LONG = "min_new_tokens: must be at most 5: generator.max_tokens = 6 includes the end token"
-COUNT = "n must be a whole number from 1 to 100, not"
-FINITE = "this query: image: image 'big': features are not finite, or too large for float32"
+FINITE = "query 1: image: image 'big': features are not finite, or too large for float32"
 RED = {"image": SEEN, "caption": "a red dog"}
 
 
@@ -46,10 +41,6 @@ def predictor(tmp_path_factory) -> Predictor:
     torch.manual_seed(0)
     inputs = {**recipe.inputs, "image": Regions(width=3, fingerprint={}, fields=("image",))}
     return Predictor(compose(recipe.backbone, inputs, recipe.generator, texts=["a red dog barks"] * 3), recipe, "both")
-
-
-def test_repr(predictor):
-    assert repr(predictor) == "<toy: step 'both', reads image and caption, gives text>"
 
 
 def test_many_queries_get_what_each_gets_alone(predictor):
@@ -103,10 +94,6 @@ def test_one_query_that_cannot_be_read_keeps_the_others_and_is_named(predictor):
 @pytest.mark.parametrize(
     ("query", "named", "message"),
     [
-        (RED, {"n": 0}, f"{COUNT} 0"),
-        (RED, {"n": True}, f"{COUNT} True"),
-        (RED, {"n": 101}, f"{COUNT} 101"),
-        (RED, {"options": Decoding(min_new_tokens=99)}, TOO_LONG),
         (RED, {"options": {"min_new_tokens": 99}}, TOO_LONG),
         (RED, {"options": {"num_beam": 2}}, "num_beam: no such key; did you mean 'num_beams'?"),
         (
@@ -118,31 +105,15 @@ def test_one_query_that_cannot_be_read_keeps_the_others_and_is_named(predictor):
         (
             {"image": SEEN},
             {},
-            "this query: 'caption' is missing: step 'both' reads image and caption; add caption=VALUE",
+            "query 1: 'caption' is missing: step 'both' reads image and caption; add caption=VALUE",
         ),
-        (
-            {"picture": SEEN, **RED},
-            {},
-            "this query: got two values for 'image', by name and as the picture; remove one",
-        ),
-        ({"image": 7, "caption": "x"}, {}, "this query: image: expected a picture, a key or features, but got 7"),
-        ({"image": "/dev", "caption": "x"}, {}, "this query: /dev: is a folder; give one picture"),
-        ({"image": "/dev/null", "caption": "x"}, {}, "this query: /dev/null: is not a regular file"),
-        (
-            {"image": "http://x.org/y.jpg", "caption": "x"},
-            {},
-            "this query: http://x.org/y.jpg: is a web address; download the picture, and give the file",
-        ),
-        (
-            {"image": np.zeros((0, 0, 3), np.uint8), "caption": "x"},
-            {},
-            "this query: image: the picture has no pixels: it is 0 wide and 0 high",
-        ),
+        (RED, {"n": 0}, "num_return_sequences: must be at least 1, not 0"),
+        ({"image": 7, "caption": "x"}, {}, "query 1: image: expected a picture, but got 7"),
         ({"image": Record("big", np.full((2, 3), np.inf, np.float32), BOXES), "caption": "x"}, {}, FINITE),
         (
             {"image": Record("no boxes", np.ones((2, 3), np.float32)), "caption": "x"},
             {},
-            "this query: image 'no boxes' has features without boxes; set boxes = false to read features only",
+            "query 1: image 'no boxes' has features without boxes; set boxes = false to read features only",
         ),
     ],
 )
@@ -152,24 +123,17 @@ def test_what_cannot_be_asked_is_a_line(predictor, query, named, message):
     assert str(error.value).startswith(message)
 
 
-@pytest.mark.parametrize("error", [TypeError("'<' not supported between 'int' and 'str'"), KeyError("x")])
-def test_the_words_of_python_are_not_an_answer(predictor, monkeypatch, error):
+def test_the_words_of_python_are_not_an_answer(predictor, monkeypatch):
     def read(self, example):
-        raise error
+        raise KeyError("x")
 
     monkeypatch.setattr(type(predictor.model.embedders["caption"].reader), "read", read)
     with pytest.raises(DataError) as raised:
         predictor.ask(RED)
     assert str(raised.value) == (
-        "this query: image and caption: a value has a form that cannot be read "
-        f"({type(error).__name__}); see the examples of the data set"
+        "query 1: image and caption: a value has a form that cannot be read (KeyError); see the examples of the data "
+        "set"
     )
-
-
-def test_a_picture_needs_the_extractor_of_the_training_features(predictor, tmp_path):
-    with pytest.raises(UnavailableError) as error:
-        predictor.ask({"image": np.zeros((8, 8, 3), np.uint8), "caption": "x"})
-    assert str(error.value).startswith("toy: features of this extractor of 'image' differ from the training ")
 
 
 def test_examples_of_a_data_set_are_queries_too(predictor):
@@ -190,82 +154,34 @@ def test_the_recipes_decoding_is_what_answers_use(predictor, monkeypatch):
     assert len({text.text for text in predictor.ask(RED, 5).texts}) == 5
 
 
-def test_a_generator_refuses_a_search_in_words(predictor, monkeypatch):
-    monkeypatch.setattr(type(predictor.recipe.generator), "refuses", lambda self, options: {"candidates": "not here"})
-    with pytest.raises(DataError, match="^candidates: not here$"):
-        predictor.decoding(3)
-
-
-def test_warming_up_needs_no_extractor(predictor):
-    predictor.warm()
-
-
-def test_a_text_that_repeats_itself_is_remarked():
-    assert repeats_itself("what is the red dog doing near a tree ?") == ""
-    assert repeats_itself("which " * 20) == "the text repeats itself: 20 words, 1 of them different"
-    assert repeats_itself(" ?") == "the text contains no word"
-
-
-@pytest.mark.parametrize(
-    ("text", "twice"),
-    [
-        ("is the the dog big ?", "the the"),
-        ("What Is is it ?", "Is is"),
-        ("is the dog the dog near it ?", "the dog the dog"),
-        ("what color is it ? what color is it ?", "what color is it ? what color is it"),
-        ("combien de de chats", "de de"),
-        ("was ist auf auf dem Bild", "auf auf"),
-        (
-            "is there a red dog on the grass is there a red dog on the grass",
-            "is there a red dog on the grass is there a",
-        ),
-        ("is the theme the other one ?", ""),
-        ("is the dog near the house near the tree ?", ""),
-        ("how many dogs are in the red car in the snow ?", ""),
-        ("the", ""),
-    ],
-)
-def test_words_that_are_written_twice_in_a_row_are_remarked(text, twice):
-    remark = repeats_itself(text)
-    assert remark.startswith(f"the text stutters: '{twice}") if twice else not remark
-
-
-@pytest.mark.parametrize(
-    ("text", "stop"),
-    [
-        ("what color are the", "the"),
-        ("What color is the?", "the"),
-        ("a cat and", "and"),
-        ("is there a", "there a"),
-        ("what is it made of?", ""),
-        ("is this vitamin a?", ""),
-        ("combien il y en a ?", ""),
-        ("was zieht sie an?", ""),
-        ("what color is the ball", ""),
-    ],
-)
-def test_a_text_that_stops_before_a_word_is_remarked(predictor, monkeypatch, text, stop):
-    tokens = (7, 8, predictor.model.backbone.end_id)
-    monkeypatch.setattr("mmgen.inference.predictor.write_texts", lambda *_: [[Generation("q", text, tokens, -1.0)]])
-    remark = f"the text has no end: it stops after '{stop}'"
-    remarks = predictor.ask(RED).remarks
-    assert (remark in remarks) if stop else not any("no end" in remark for remark in remarks)
-
-
 def test_remarks_are_on_every_text_and_name_the_text(predictor, monkeypatch):
     end = predictor.model.backbone.end_id
-    texts = [("is it red ?", (7, 8, end)), ("is the the dog", (7, 8, 9)), ("what is it is", (7, 8, 7, 9))]
+    texts = [("is it red ?", (7, 8, end)), ("is the the dog", (7, 8, 9)), ("what color are the", (7, 8, end))]
     written = [Generation("q", text, tokens, -1.0) for text, tokens in texts]
     monkeypatch.setattr("mmgen.inference.predictor.write_texts", lambda *_: [written])
     cut = "the text has no end: it is cut after 3 tokens (generator.max_tokens)"
-    remarks = predictor.ask(RED).remarks
-    assert remarks[-3:] == (
+    assert predictor.ask(RED).remarks[-3:] == (
         "text 2: the text stutters: 'the the'",
         f"text 2: {cut}",
-        f"text 3: {cut.replace('3', '4')}",
+        "text 3: the text has no end: it stops after 'the'",
     )
     written[:] = written[1:2]
     assert predictor.ask(RED).remarks[-2:] == ("the text stutters: 'the the'", cut)
+
+
+@pytest.mark.parametrize(
+    ("text", "remark"),
+    [
+        ("what is the red dog doing near a tree ?", ""),
+        ("which " * 20, "the text repeats itself: 20 words, 1 of them different"),
+        (" ?", "the text contains no word"),
+        ("is the dog the dog near it ?", "the text stutters: 'the dog the dog'"),
+        ("was ist auf auf dem Bild", "the text stutters: 'auf auf'"),
+        ("how many dogs are in the red car in the snow ?", ""),
+    ],
+)
+def test_a_text_that_repeats_itself_is_remarked(text, remark):
+    assert repeats_itself(text) == remark
 
 
 SAMPLING = Decoding(do_sample=True, temperature=3.0)
@@ -281,7 +197,7 @@ def test_a_seed_gives_a_query_the_same_texts_alone_and_among_others(predictor):
         assert alone.texts[0].tokens == answer.texts[0].tokens == other.texts[0].tokens
         assert alone.score == answer.score == other.score  # to the bit: each is written in a pass of its own
     drawn = {answer.texts[0].tokens for answer in together}
-    assert len(drawn) == 3  # equal queries have equal texts, and others others
+    assert together[0].texts[0].tokens == together[3].texts[0].tokens and len(drawn) > 1
     assert predictor.ask(RED, options=SAMPLING, seed=6).texts[0].tokens not in drawn
 
 
@@ -294,41 +210,17 @@ def test_a_seed_is_drawn_from_torchs_numbers(predictor):
     assert predictor.ask(RED).seed is None
 
 
-@pytest.mark.parametrize(
-    ("seed", "options", "message"),
-    [
-        (3, {}, "seed: has an effect only on a decoding that samples (do_sample = true); leave it out"),
-        (-1, {"do_sample": True}, "seed must be a whole number of at least 0, not -1"),
-        ("x", {"do_sample": True}, "seed must be a whole number of at least 0, not 'x'"),
-    ],
-)
-def test_seeds_that_are_refused(predictor, seed, options, message):
-    with pytest.raises(DataError) as error:
-        predictor.ask(RED, options=options, seed=seed)
-    assert str(error.value) == message
+def test_a_seed_without_effect_is_refused(predictor):
+    with pytest.raises(DataError, match="^seed: has an effect only on a decoding that samples"):
+        predictor.ask(RED, options={}, seed=3)
 
 
-def test_a_model_of_drawn_scenes_says_so_once(predictor, caplog, monkeypatch):
+def test_a_model_of_drawn_scenes_says_so_once(predictor, caplog):
     limits = "trained on drawn scenes; expect no sensible answer about anything else"
-    monkeypatch.setattr(predictor, "_said_limits", False)
-    assert predictor.limits == limits
+    predictor_module._warn_once.cache_clear()
     for _ in range(2):
         predictor.ask_all([RED, RED])
     assert [record.getMessage() for record in caplog.records if "trained" in record.getMessage()] == [f"toy: {limits}"]
-
-
-def test_every_row_is_looked_at_for_words_that_are_cut(predictor, monkeypatch):
-    """Of a prediction with choices, each choice is a row."""
-    captions = ("a dog", "a dog " * 9, "red " * 9, "a dog " * 9)
-    queries = [Query("q", {"image": SEEN, "caption": caption}) for caption in captions]
-    reads = [prepared.read for prepared in predictor.prepare(queries)]
-    several = replace(reads[0], rows=[row for read in reads for row in read.rows])
-    monkeypatch.setattr(predictor.reader, "collate", SimpleNamespace(read=lambda example: several))
-    answer = predictor.prepare(queries[:1])[0].answer
-    assert answer.remarks == (
-        "caption has 18 tokens; only the first 6 are read (max_tokens)",
-        "caption has 9 tokens; only the first 6 are read (max_tokens)",
-    )
 
 
 def test_every_prompt_has_its_own_texts(predictor):
@@ -342,30 +234,9 @@ def test_every_prompt_has_its_own_texts(predictor):
     assert all("prompt" not in text for text in without.as_json()["texts"])
 
 
-@pytest.mark.parametrize("prompt", [3, ["red", 3], {"a": 1}])
-def test_a_prompt_is_a_text(predictor, prompt):
-    with pytest.raises(DataError) as error:
-        predictor.ask({**RED, "prompt": prompt})
-    assert str(error.value) == (f"example 'this query': 'prompt' must be a string or a list of strings, not {prompt!r}")
-
-
 def test_texts_to_avoid_are_not_written_again(predictor):
     first = predictor.ask(RED, 3)
     avoid = [text.text for text in first.texts[:2]]
     again = predictor.ask({**RED, "avoid": avoid}, 3)
     assert len({text.text for text in again.texts}) == 3
     assert not {text.text for text in again.texts} & {*avoid}
-    with pytest.raises(DataError) as error:
-        predictor.ask({**RED, "avoid": [1]})
-    assert str(error.value) == "example 'this query': 'avoid' must be a string or a list of strings, not [1]"
-
-
-def test_a_query_with_too_few_different_texts_stops_no_other(predictor, monkeypatch):
-    def choose(write, batch, options, backbone):
-        if "query 1" in batch.ids:
-            raise DataError("'query 1': 3 different texts are required")
-        return choose_different(write, batch, options, backbone)
-
-    monkeypatch.setattr(part_checks, "choose_different", choose)
-    first, second = predictor.ask_all([RED, {**RED, "image": OTHER}], 3)
-    assert first.error == "'query 1': 3 different texts are required" and len(second.texts) == 3

@@ -6,19 +6,18 @@ from typing import Literal
 
 import pytest
 from click.testing import CliRunner
-from kit import toys
-from mmgen_tasks.nlvr2.config import PairAccuracy, TrueOrFalse
-from mmgen_tasks.vqa.config import VqaAccuracy
+from kit import small_runs, toys
+from kit.refusals import refusal
 
 import mmgen
 from mmgen.cli import main
 from mmgen.examples import Example
-from mmgen.inference.result_file import mismatch, result_file
+from mmgen.inference.result_file import result_file
 from mmgen.parts import Dataset
 from mmgen.recipe.load import load
 from mmgen.registry import Part, Registry, Source, installed
 from mmgen.runs.run import run
-from mmgen.storage.generations import PREDICTIONS, read_predictions
+from mmgen.storage.generations import read_predictions
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]
 
@@ -120,35 +119,10 @@ def test_answers_are_written_as_vqas_results_and_score_the_same(folder, known, t
         assert scores == {str(tmp_path / "o.json"): pytest.approx(saved_scores(folder, step))}
 
 
-class Mixed(Reasons):
-    """Examples with labels of two tasks."""
-
-    type: Literal["mixed"] = "mixed"
-    labels = ("truth", "answers")
-
-
-def test_a_result_file_takes_only_predictions_of_its_own_label(tmp_path):
-    (tmp_path / "toy.toml").write_text(RECIPE)
-    recipe = load(tmp_path / "toy.toml", registry())[0]
-    step = recipe.steps["answers"].model_copy(update={"objectives": ("true",)})
-    changes = {"objectives": {**recipe.objectives, "true": TrueOrFalse()}, "data": Mixed()}
-    recipe = recipe.model_copy(update={**changes, "steps": {**recipe.steps, "true": step}})
-    assert mismatch(recipe, "true", VqaAccuracy, "vqa") == "step 'true' predicts 'truth', but vqa needs 'answers'"
-    assert mismatch(recipe, "answers", PairAccuracy, "nlvr2") == (
-        "step 'answers' predicts 'answers', but nlvr2 needs 'truth'"
-    )
-    assert not mismatch(recipe, "answers", VqaAccuracy, "vqa") and not mismatch(recipe, "true", PairAccuracy, "nlvr2")
-
-
-def test_another_split_can_be_asked_for(folder, known):
+def test_another_split_and_settings_of_the_data(folder, known):
     rows = json.loads(result_file(folder.path, "vqa", ["answers"], "val"))
     assert rows and all(row["question_id"].startswith("val-") for row in rows)
-
-
-def test_settings_of_the_data(folder, known):
-    assert len(json.loads(result_file(folder.path, "vqa", ["answers"], sets=["data.test_size=2"]))) < len(
-        json.loads(result_file(folder.path, "vqa", ["answers"]))
-    )
+    assert len(json.loads(result_file(folder.path, "vqa", ["answers"], sets=["data.test_size=2"]))) == 8
 
 
 def test_rationales_of_all_answers_are_written_for_vcr_by_two_steps(folder, known, tmp_path):
@@ -177,23 +151,6 @@ def test_rationales_of_all_answers_are_written_for_vcr_by_two_steps(folder, know
     )
 
 
-def test_predictions_of_a_step_are_scored_with_the_data_that_it_brings(folder, known, tmp_path):
-    predictions_file = str(folder.step("pick") / PREDICTIONS)
-    (tmp_path / "toy.toml").write_text(RECIPE)
-    for references in (folder.path, tmp_path / "toy.toml"):
-        arguments = ["--references", str(references), "--step", "pick", "--metric", "choice_accuracy"]
-        said = toys.mmgen_here(tmp_path, "score", predictions_file, *arguments, "--json", "s.json")
-        assert said.returncode == 0, said.stderr
-        scores = json.loads((tmp_path / "s.json").read_text())["values"]
-        assert scores == {predictions_file: saved_scores(folder, "pick")}
-        assert "| Q->A " in said.stdout and "95 %: bootstrap over the examples' images" in said.stdout
-    said = toys.mmgen_here(tmp_path, "score", predictions_file, *arguments[:-3], "picks", *arguments[-2:])
-    assert (
-        "--step picks: the recipe has no such step; did you mean 'pick'?; available: answers, words, pick, why"
-        in said.stderr
-    )
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -202,29 +159,29 @@ def test_predictions_of_a_step_are_scored_with_the_data_that_it_brings(folder, k
             "--as vqa2: unknown result format; did you mean 'vqa'?; available: boxes, nlvr2",
         ),
         (["--as", "vqa"], "--as vqa: requires --out FILE"),
-        (
-            ["p.png", "--as", "vqa", "--out", "x"],
-            "--as vqa: predicts for a split of the data; leave out pictures and --input",
-        ),
-        (
-            ["--as", "vqa", "--out", "/dev/null"],
-            "error: /dev/null: already exists and would be replaced; choose another name",
-        ),
         (["--as", "vqa", "--step", "pick", "--out", "x"], "step 'pick' predicts choice, but vqa needs label or text"),
-        (["--as", "boxes", "--out", "x"], "no trained step predicts region for boxes"),
-        (
-            ["--as", "vcr", "--out", "x"],
-            "VCR's file has the rationales of all four answers",
-        ),
-        (
-            ["--as", "vcr", "--set", "backbone.num_hidden_layers=2", "--out", "x"],
-            "--set backbone.num_hidden_layers=2: the settings of a trained run are fixed",
-        ),
-        (["--as", "vqa", "--split", "exam", "--out", "x"], "exam"),
-        (["--split", "val", "--input", "question=why"], "require --as"),
+        (["--as", "boxes", "--out", "x"], "predicts text, but boxes needs region"),
     ],
 )
 def test_what_cannot_be_written_is_a_line(folder, known, tmp_path, arguments, words):
     said = toys.mmgen_here(tmp_path, "predict", str(folder.path), *arguments)
     assert said.returncode == 1 and words in said.stderr and len(said.stderr.splitlines()) == 1
     assert not (tmp_path / "x").exists()
+
+
+def test_an_export_predicts_for_the_data_of_a_recipe_as_its_run_does(tmp_path):
+    run, data = small_runs.drawn("predicts"), small_runs.recipe_of("predicts")
+    export = mmgen.load(run, "answers").save(tmp_path / "answers")
+    done = toys.mmgen_here(tmp_path, "predict", export, "--as", "vqa", "--data", data, "--out", "out.json")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out.json").read_text() == result_file(run, "vqa", ["answers"])
+    assert refusal(result_file, export, "nlvr2", data=data) == (
+        f"{export}: step 'answers' and its data have no label 'truth', which nlvr2 needs; "
+        "choose another step with --step"
+    )
+    assert refusal(result_file, run, "vqa", data=data) == (
+        f"{run}: --data is for exports; leave it out for a run, which has its own data"
+    )
+    for command in (["score", export], ["probe", export], ["report", export]):
+        refused = CliRunner().invoke(main, [*map(str, command)])
+        assert refused.exit_code == 1 and refused.output.startswith("error: ") and refused.output.count("\n") == 1

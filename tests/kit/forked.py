@@ -43,7 +43,7 @@ IMPORTED = (  # and every plugin
     "mmgen_scenes.draw",
     "mmgen_scenes.metric",
     "mmgen_inputs.text",
-    "mmgen_vl.cnn",
+    "mmgen_vision.cnn",
     "rich._emoji_codes",
     "rich.progress",
     "timm",

@@ -4,23 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from mmgen_questions import Vqa, Vqg
+from mmgen_data import Vqa, Vqg
 
 from mmgen.errors import DataError
-
-ALL_WELL = dict.fromkeys(
-    [
-        "without_caption",
-        "without_picture",
-        "without_question",
-        "empty_questions",
-        "duplicates",
-        "empty_captions",
-        "duplicate_captions",
-    ],
-    0,
-)
-
 
 HEADER = "image_id,image_url,questions"
 

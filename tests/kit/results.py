@@ -83,14 +83,6 @@ def assert_refused(read, words: str) -> None:
     assert words in str(caught.value)
 
 
-def assert_references_are_those_of(config, metric, path) -> None:
-    """References of a file equal the examples of the data set of `config`."""
-    known = config.build().split(config.test_split)
-    for reference, example in zip(metric.result_files().read_references(path), known, strict=True):
-        assert (reference.id, reference.targets, reference.facts) == (example.id, example.targets, example.facts)
-        assert reference.labels.items() <= example.labels.items()
-
-
 def assert_read_again(metric, values, path) -> None:
     """Written predictions are read again from a file at `path`."""
     examples = [

@@ -37,7 +37,7 @@ checkpoint_every = 1
 inputs = ["image", "caption"]
 train = ["image", "backbone"]
 [data]
-type = "jsonl"
+type = "table"
 folder = "{folder}"
 [data.files]
 train = "rows.jsonl"

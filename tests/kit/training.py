@@ -10,14 +10,14 @@ import pytest
 import torch
 
 from kit import toys
+from mmgen.data.collate import Source
 from mmgen.data.loader import updates
-from mmgen.data.sources import Source
 from mmgen.progress import Progress
 from mmgen.recipe.tables import Step, Training
 from mmgen.storage.weights import state
+from mmgen.training.accumulate import validate
 from mmgen.training.optimizer import set_learning
 from mmgen.training.train import Trainer, make_material, train
-from mmgen.training.validate import validate
 
 
 class RecordedProgress(Progress):

@@ -7,7 +7,7 @@ import torch
 
 from kit import toys
 from mmgen.decoding import Decoding
-from mmgen.evaluation.answers import write_answers
+from mmgen.evaluation import answers
 from mmgen.recipe.tables import Step, Training
 from mmgen.storage import generations
 
@@ -40,7 +40,9 @@ def write_texts(folder, model, decoding=None, progress=None, accelerator=None):
         makes_texts=lambda _: True,
         decoding_of=lambda _: decoding or Decoding(),
     )
-    write_answers(model, context, recipe, toys.examples(13), batch_size=8)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(answers, "BATCH_SIZE", 8)
+        answers.write_answers(model, context, recipe, toys.examples(13))
     return generations.read(folder) if context.accelerator.is_main_process else []
 
 

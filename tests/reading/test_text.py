@@ -1,13 +1,11 @@
 """Text and JSON files of any origin: read completely, or refused with the place of the mistake."""
 
 import gzip
-import tracemalloc
 
 import pytest
 
 from mmgen.errors import DataError
-from mmgen.reading import text
-from mmgen.reading.text import image_id, json_lines, parse_json, read_items, read_list, read_text, require_keys, tidy
+from mmgen.reading.text import json_lines, parse_json, read_text
 
 
 def refused(read, *arguments) -> str:
@@ -42,70 +40,16 @@ def test_gzipped_files_and_byte_order_marks_are_read(tmp_path):
 def test_invalid_json_names_line_and_column(tmp_path):
     path = tmp_path / "a.json"
     assert refused(parse_json, '{"a": 1,\n "b" 2}', path) == (
-        f"{path}:2: not valid JSON: Expecting ':' delimiter (column 6)"
+        f"{path}:2: not valid JSON: Expecting ':' delimiter (line 2, column 6)"
     )
     path.write_text('1\n\n{"a": 2}\n{\n')
     lines = json_lines(path)
     assert [next(lines), next(lines)] == [(1, 1), (3, {"a": 2})]
     assert refused(next, lines).startswith(f"{path}:4: not valid JSON: ")
-    assert refused(parse_json, "[" * 100_000, path).startswith(f"{path}:1: not usable JSON: ")
-
-
-def test_a_list_under_its_key(tmp_path):
-    path = tmp_path / "a.json"
-    path.write_text('{"info": {}, "rows": [1]}')
-    assert read_list(path, "rows", "rows") == ({"info": {}, "rows": [1]}, [1])
-    assert refused(read_list, path, "images", "captions") == (
-        f"{path}: not a file of captions: the file has no list 'images' (its keys are: info, rows)"
-    )
-    path.write_text("[1, 2]")
-    assert read_list(path, "rows", "rows", True) == ({}, [1, 2])
-    assert (
-        refused(read_list, path, "rows", "rows")
-        == f"{path}: not a file of rows: the file has no list 'rows' (the file is a list)"
-    )
-
-
-def test_an_item_that_is_refused_has_its_place(tmp_path):
-    message = refused(read_items, [{"id": 1}, {}], tmp_path, "rows", lambda item: require_keys(item, "id"))
-    assert message == f"{tmp_path}: rows[1]: has no 'id'; its keys are: none"
-    assert refused(require_keys, 3, "id", "text") == "must be a table with id, text, not a number"
-
-
-def test_texts_are_on_one_line_and_of_limited_length(monkeypatch):
-    assert tidy(" a\n dog\t", "caption") == "a dog"
-    assert refused(tidy, 3, "caption") == "caption must be a text, not a number"
-    assert refused(tidy, "a\0b", "caption") == (
-        "caption contains '\\x00', which is not a valid character; the file is damaged"
-    )
-    monkeypatch.setattr(text, "LONGEST", 3)
-    assert refused(tidy, "abcd", "caption") == "caption has 4 characters; the limit is 3; the file is damaged"
-
-
-def test_ids_are_numbers_or_names_of_images():
-    assert [image_id(value, "id") for value in (7, "COCO_val2014_000000000042.jpg")] == ["7", "42"]
-    assert image_id("a.jpg", "id", plain=True) == "a.jpg"
-    assert refused(image_id, True, "id") == "id must be a number or a text, not true or false"
-    assert refused(image_id, " ", "id") == "id is empty"
+    assert refused(parse_json, "[" * 100_000, path).startswith(f"{path}:1: nested too deeply")
 
 
 def test_a_folder_is_not_a_text(tmp_path):
     with pytest.raises(DataError) as error:
         read_text(tmp_path)
     assert str(error.value) == f"{tmp_path}: is a folder; name a file"
-
-
-def test_a_key_of_several_lines_is_shown_in_one():
-    assert refused(tidy, 3, "\n") == "'\\n' must be a text, not a number"
-    assert refused(tidy, "\0", "a\nb").startswith("'a\\nb' contains '\\x00'")
-    assert refused(tidy, "x" * 2_000_000, "a\nb").startswith("'a\\nb' has 2,000,000 characters; the limit is ")
-
-
-@pytest.mark.slow
-def test_a_small_file_takes_little_memory(tmp_path):
-    (tmp_path / "a.json").write_text("{}")
-    tracemalloc.start()
-    read_text(tmp_path / "a.json")
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 64 << 20

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from kit import toys
 from kit.toys import PLACE, mmgen_here
+from mmgen_data import Table
 from mmgen_encoders import Bert
-from mmgen_questions import Jsonl
 
 from mmgen.recipe.load import load
-from mmgen.recipe.paths import from_folder, path_keys
+from mmgen.recipe.paths import from_folder, path_prefixes
 from mmgen.registry import installed
 from mmgen.storage.run_folder import RunFolder
 
@@ -29,7 +29,7 @@ def project(tmp_path) -> Path:
         text = "".join(json.dumps(line) + "\n" for line in LINES)
         (tmp_path / "project/data" / f"{split}.jsonl").write_text(text)
     text = toys.recipe(
-        data={"type": "jsonl", "folder": "../data", "validation_split": ""},
+        data={"type": "table", "folder": "../data", "validation_split": ""},
         steps={"first": {"inputs": ["caption"], "train": ["backbone"]}},
         metrics={"overlap": {"type": "captioneval", "meteor": False, "tokenizer": "own"}},
     )
@@ -66,8 +66,8 @@ def test_behind_a_link_the_folder_above_is_that_of_the_file(tmp_path):
 
 
 def test_a_name_of_a_hub_stays_a_name_where_no_such_folder_is_there(tmp_path):
-    assert [*path_keys(Bert)] == ["weights"] and path_keys(Bert)["weights"] is not None  # a name too
-    assert path_keys(Jsonl) == {"folder": None}  # others count from folder
+    assert path_prefixes(Bert, "weights") == ("",)  # a name too
+    assert path_prefixes(Table, "folder") == () and path_prefixes(Table, "images") is None  # which counts from folder
     assert from_folder("google/bert", tmp_path, either=True) == "google/bert"
     (tmp_path / "google/bert").mkdir(parents=True)
     assert from_folder("google/bert", tmp_path, either=True) == str(tmp_path / "google/bert")

@@ -47,7 +47,7 @@ def test_an_unknown_step(recipe):
     with pytest.raises(RecipeError) as error:
         recipe.check_steps(["frist"])
     assert str(error.value) == (
-        "--step frist: the recipe has no such step; did you mean 'first'?; available: third, first, second, alone"
+        "--step: unknown name 'frist'; did you mean 'first'?; choose from: third, first, second, alone"
     )
 
 

@@ -39,12 +39,10 @@ def test_an_index_lists_files_of_its_folder(tmp_path):
         == [tmp_path / "a.safetensors", tmp_path / "b.safetensors"]
     )
     write_index(tmp_path, "a.safetensors", "c.safetensors")
-    assert refused(index) == (
-        f"{index}: lists c.safetensors, which is not in the same folder (missing files: 1); download the missing files"
-    )
+    assert refused(index) == (f"{index}: lists c.safetensors: not in the same folder; download the missing files")
     for wrong in ("../a.safetensors", "a.txt"):
         write_index(tmp_path, "a.safetensors", wrong)
-        assert refused(index).startswith(f"{index}: damaged: lists '{wrong}', not weights files of its folder; ")
+        assert refused(index).startswith(f"{index}: damaged: lists '{wrong}', not a weights file of its folder; ")
 
 
 def test_a_name_of_a_hub_is_not_a_path(tmp_path):
@@ -54,9 +52,9 @@ def test_a_name_of_a_hub_is_not_a_path(tmp_path):
 
 
 def test_what_is_not_weights_is_refused(tmp_path):
-    assert refused(tmp_path) == f"'{tmp_path}': the folder has no weights file; {EXPECTED}"
+    assert refused(tmp_path) == f"'{tmp_path}': the folder has no weights files; {EXPECTED}"
     for name in ("a.bin", "b.bin"):
         (tmp_path / name).touch()
-    assert refused(tmp_path) == f"'{tmp_path}': the folder has several weights files (a.bin, b.bin); {EXPECTED}"
+    assert refused(tmp_path) == f"'{tmp_path}': the folder has 2 weights files; {EXPECTED}"
     (tmp_path / "a.txt").touch()
     assert refused(tmp_path / "a.txt") == f"'{tmp_path}/a.txt': not a weights file by its name; {EXPECTED}"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from kit.asked import SCENES, TaskDataset, recipe_text, registry
 from kit.browsers import CHROMIUM, browse
-from mmgen_tasks.vqa.card import AnswerCard
+from mmgen_tasks.cards import LabelCard
 
 from mmgen.data.datasets import Datasets
 from mmgen.errors import DataError
@@ -155,10 +155,10 @@ def test_a_failing_renderer_loses_its_cards_but_not_the_page(finished_run, monke
     def fail(self, example, prediction):
         raise KeyError("size")
 
-    monkeypatch.setattr(AnswerCard, "card", fail)
+    monkeypatch.setattr(LabelCard, "card", fail)
     page = write_page_text(*finished_run)
     (note,) = re.findall(r'<p class="warning">(renderer .*?)</p>', page)
-    assert note.startswith("renderer &#39;vqa_card&#39;: card of &#39;test-0&#39;: ") and "KeyError" in note
+    assert note.startswith("renderer &#39;label_card&#39;: card of &#39;test-0&#39;: ") and "KeyError" in note
     shown = words(cards(page, 0)["test-0"])
     assert "answers {&#34;label&#34;: &#34;red&#34;, &#34;probabilities&#34;: {" in shown and "62 % sure" in shown
     assert "overlap" in cards(page, 3)["3:test-1"]

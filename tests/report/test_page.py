@@ -10,7 +10,7 @@ import pytest
 from kit import toys
 from kit.browsers import CHROMIUM, browse
 
-from mmgen import DataError, plotting, report
+from mmgen import DataError, report
 from mmgen import __version__ as VERSION
 from mmgen.data.datasets import Datasets
 from mmgen.parts import Dataset
@@ -48,8 +48,8 @@ def inside(page: str) -> dict:
     return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
 
 
-def test_curves_have_the_colours_of_the_page(page):
-    assert page.count('role="img"') == 2 and "var(--curve-1)" in page and plotting.INK not in page
+def test_curves_are_on_the_page(page):
+    assert page.count("loss of every step by epoch") == 2
 
 
 def test_the_page_is_complete(page):

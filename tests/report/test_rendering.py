@@ -71,14 +71,14 @@ def package(site):
 def test_every_task_has_its_renderer(recipe):
     shown = {step: step_renderer(recipe, step).config.model_fields["type"].default for step in recipe.steps}
     assert shown == {
-        "answers": "vqa_card",
-        "answers_blind": "vqa_card",
-        "pairs": "nlvr2_card",
-        "choices": "vcr_card",
-        "choices_blind": "vcr_card",
-        "expressions": "refcoco_card",
-        "expressions_blind": "refcoco_card",
-        "phrases": "flickr30k_card",
+        "answers": "label_card",
+        "answers_blind": "label_card",
+        "pairs": "label_card",
+        "choices": "choice_card",
+        "choices_blind": "choice_card",
+        "expressions": "region_card",
+        "expressions_blind": "region_card",
+        "phrases": "boxes_card",
     }
 
 
@@ -102,28 +102,28 @@ def test_without_a_renderer_predictions_are_shown_as_json(recipe):
 
 
 def test_a_renderer_for_specific_labels_beats_one_for_any_label(recipe, package):
-    package()
-    assert step_renderer(recipe, "answers").card(EXAMPLE, LABEL).bars == (Bar("red", 0.7, chosen=True, right=True),)
+    package(labels=("answers",))
+    assert step_renderer(recipe, "answers").card(EXAMPLE, LABEL) == Card(line="mine")
 
 
 def test_a_renderer_for_a_data_set_wins(recipe, package):
     package(datasets=("asked_answers",))
     assert step_renderer(recipe, "answers").card(EXAMPLE, LABEL) == Card(line="mine")
-    assert step_renderer(recipe, "pairs").config.model_fields["type"].default == "nlvr2_card"
+    assert step_renderer(recipe, "pairs").config.model_fields["type"].default == "label_card"
 
 
 def test_a_renderer_for_labels_that_the_objective_does_not_use_does_not_fit(recipe, package):
     package(labels=("answers", "mood"), datasets=("asked_answers",))
-    assert step_renderer(recipe, "answers").config.model_fields["type"].default == "vqa_card"
+    assert step_renderer(recipe, "answers").config.model_fields["type"].default == "label_card"
 
 
 def test_two_equally_good_renderers_are_an_error_of_their_step_only(recipe, package):
-    package(labels=("answers",))
-    with pytest.raises(
-        PluginError, match=r"step 'answers': two renderers fit: 'mine' \(mmgen-mine 0\.3\) and 'vqa_card'"
-    ):
+    package(labels=("truth",))
+    assert step_renderer(recipe, "answers").card(EXAMPLE, LABEL).bars == (Bar("red", 0.7, chosen=True, right=True),)
+    package()
+    with pytest.raises(PluginError, match="step 'answers': two renderers fit: "):
         step_renderer(recipe, "answers")
-    assert step_renderer(recipe, "pairs").config.model_fields["type"].default == "nlvr2_card"
+    assert step_renderer(recipe, "choices").config.model_fields["type"].default == "choice_card"
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_samples_in_the_terminal():
     plain = samples(texts, examples, StepRenderer(), [CAPTION])
     assert plain == f"    {'what is it?':42} <- a: a dog"
     assert samples(texts, examples, StepRenderer(), []).endswith(" <- a: (people: who?)")
-    failing = StepRenderer(installed().get("renderer", "vqa_card").config)
-    assert samples(texts, examples, failing, [CAPTION]).startswith(f"{plain}\nrenderer 'vqa_card': ")
+    failing = StepRenderer(installed().get("renderer", "label_card").config)
+    assert samples(texts, examples, failing, [CAPTION]).startswith(f"{plain}\nrenderer 'label_card': ")
     asked = [Example("test-0", {"image": "my photo", "question": "why?"})]
     assert samples([LABEL], asked, StepRenderer(), [Text(fields=("question",))]).endswith(" <- test-0: why?")

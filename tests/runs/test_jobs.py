@@ -1,10 +1,7 @@
 """Steps that train at the same time in child commands: their results, and how they end."""
 
-import json
-import os
 import signal
 import time
-from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,10 +13,9 @@ from kit.toys import PLACE, mmgen_here
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.runs import jobs
-from mmgen.runs.child import TRAINED, Lines, Settings
-from mmgen.runs.jobs import Children, Jobs
+from mmgen.runs.child import Settings
+from mmgen.runs.jobs import Jobs
 from mmgen.storage.run_folder import RunFolder
-from mmgen.training.callbacks import Event
 
 slow = pytest.mark.slow  # starts processes
 pytestmark = pytest.mark.usefixtures("no_page")
@@ -33,18 +29,14 @@ from types import SimpleNamespace
 from mmgen.runs import jobs
 
 class Popen:
-    inputs = []
-
-    def __init__(self, command, stdin, stdout, env, start_new_session):
-        theirs, ours = os.pipe()
-        self.pid, self.stdin, self.status = os.fork(), os.fdopen(ours, "wb"), None
+    def __init__(self, command, pass_fds, stdin, stdout, env, start_new_session):
+        self.pid, self.status = os.fork(), None
         if not self.pid:
-            for file in (*self.inputs, self.stdin):
-                os.close(file.fileno())
+            os.closerange(3, pass_fds[0])
+            os.closerange(pass_fds[0] + 1, 1024)
             os.setsid()
-            os.dup2(theirs, 0)
             os.dup2(stdout, 1)
-            sys.stdin, sys.argv[1:] = open(0), command[3:]
+            sys.argv[1:] = command[3:]
             os.environ.clear()
             os.environ.update(env)
             for number in (signal.SIGINT, signal.SIGTERM):
@@ -54,15 +46,13 @@ class Popen:
                 child.main()
             finally:
                 os._exit(1)
-        os.close(theirs)
-        self.inputs.append(self.stdin)
 
     def wait(self):
         if self.status is None:
             self.status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         return self.status
 
-jobs.subprocess = SimpleNamespace(Popen=Popen, PIPE=None)
+jobs.subprocess = SimpleNamespace(Popen=Popen, DEVNULL=None)
 """
 RUN = f"{FORKING}\nimport mmgen.report; mmgen.report.try_page = lambda *_: None; {forked.MMGEN}"
 
@@ -94,11 +84,10 @@ def test_steps_side_by_side_are_those_of_a_sequential_run_to_the_byte(sequential
     assert done.returncode == 0, done.stderr
     same(sequential, tmp_path)
     said = done.stdout + done.stderr
-    assert "computing, up to 2 steps side by side, each with 1 thread on " in said
+    assert "computing, up to 2 steps side by side, each with 1 thread" in said
     for name in ("first", "second", "apart"):
         assert f"\n{name}: training" in said and (f"\n{name}: scoring" in said) == (name != "apart")
     assert caplog.text.count("built on the spot") == said.count("all files are in") == 1
-    assert json.loads((tmp_path / PLACE / "times.json").read_text()).keys() == {"first", "second", "apart"}
     again = mmgen_here(tmp_path, "run", "toy.toml", "--jobs", "1")
     assert "nothing to do: all steps are done" in again.stdout
 
@@ -171,7 +160,7 @@ child.train_steps = die
     assert failed.returncode == 1
     (message,) = [line for line in failed.stderr.splitlines() if line.startswith("error: ")]
     assert message.removeprefix("error: step 'first'").removeprefix("error: step 'apart'") == (
-        ": its process ended with signal 9; run the same command again to resume from the last checkpoint"
+        ": its process ended (-9); run the same command again to resume from the last checkpoint"
     )
 
 
@@ -210,7 +199,7 @@ def test_every_child_has_a_gpu_and_no_variables_of_torchrun(tmp_path, monkeypatc
     started = []
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(jobs.subprocess, "Popen", lambda command, **more: started.append(more["env"]) or Ended())
+    monkeypatch.setattr(jobs.subprocess, "Popen", lambda command, **more: started.append(more["env"]))
     monkeypatch.setenv("RANK", "0")
     if visible:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
@@ -220,67 +209,6 @@ def test_every_child_has_a_gpu_and_no_variables_of_torchrun(tmp_path, monkeypatc
     assert not any("RANK" in environment for environment in started)
 
 
-class Ended:
-    stdin = open(os.devnull, "wb")  # noqa: SIM115, PTH123
-
-
 def recipe(folder):
     (folder / "toy.toml").write_text(RECIPE)
     return load(folder / "toy.toml", installed())[0]
-
-
-class Trains:
-    """A child that has trained a step as soon as somebody listens."""
-
-    def __init__(self, log):
-        self.connection, self.sender = jobs.multiprocessing.Pipe(duplex=False)
-        self.log = log
-
-    def train(self, step):
-        self.step, self.began = step, time.monotonic()
-        self.log.append((self, step))
-        for message in (f"{step}: a line", Event("on_update", (step, {})), TRAINED):
-            self.sender.send(message)
-
-    def receive(self):
-        return self.connection.recv()
-
-    def stop(self):
-        self.log.append((self, "stop"))
-
-    def wait(self):
-        self.log.append((self, "wait"))
-
-
-def test_a_child_that_has_trained_a_step_trains_the_next(tmp_path):
-    log, lines, events = [], [], []
-    toy, folder = recipe(tmp_path), RunFolder(tmp_path / "run")
-    folder.path.mkdir()
-    sends = SimpleNamespace(send=lambda method, *arguments: events.append((method, *arguments)))
-    steps, given = ["first", "second", "apart"], []
-
-    def start(folder, recipe, settings, number):
-        given.append((settings.only, number))
-        return Trains(log)
-
-    with closing(Children(Jobs(2, start), steps, toy, folder, Settings(), lines.append)) as trainers:
-        assert trainers.begin(["second", "first", "apart"]) == 1  # while features are extracted
-        assert given == [(tuple(steps), 0)] and [step for _, step in log] == ["first"]
-        trained = list(trainers.train(sends))
-    assert sorted(trained) == ["apart", "first", "second"] and trained.index("first") < trained.index("second")
-    assert given[1:] == [((), 1)]
-    children = list(dict.fromkeys(child for child, _ in log))
-    assert len(children) == 2 and [what for _, what in log if what not in ("stop", "wait")][:2] == ["first", "apart"]
-    assert [what for child, what in log if child is children[0]][-2:] == ["stop", "wait"]
-    assert sorted(lines) == [f"{name}: a line" for name in ("apart", "first", "second")]
-    assert len(events) == 3 and folder.times().keys() == {"first", "second", "apart"}
-
-
-def test_lines_of_progress_are_sent(capsys):
-    sent = []
-    lines = Lines(sent.append)
-    lines.say("built on the spot")
-    with lines.task("training", 2, "pairs") as advance:
-        advance(2)
-    assert sent[0] == "built on the spot" and sent[1].startswith("training ") and "2/2" in sent[1]
-    assert len(sent) == 2 and capsys.readouterr() == ("", "")

@@ -1,10 +1,7 @@
 """Everything that a run lacks is listed at once: data, encoder, features, extractors, initial weights."""
 
-import gzip
-
 import pytest
 from kit import toys
-from PIL import Image
 
 pytestmark = pytest.mark.slow
 IMAGE = {"type": "regions", "features": "nowhere.h5"}
@@ -47,53 +44,3 @@ def test_one_list_has_data_encoder_features_and_weights(tmp_path, command):
         "\n".join(found)
     )
     assert found[-1].startswith(f"{place(recipe, 'start = ')}: steps.both.start: 'gone.bin': no such file or folder")
-
-
-def test_without_missing_data_the_rest_is_one_list_too(tmp_path):
-    networks = {"type": "regions", "extractor": {"type": "roi", "weights": "pretrained", "model": "resnet18.a1_in1k"}}
-    detected = {"type": "regions", "extractor": {"type": "detector", "model": "nobody/detector"}}
-    frcnn = {"type": "regions", "extractor": {"type": "visual_genome", "weights": "vg"}, "fields": ["image"]}
-    published = {"type": "regions", "features": "x.tsv.gz", "fields": ["image"]}
-    (tmp_path / "x.tsv.gz").write_bytes(gzip.compress(b"1\t9"))
-    inputs = {"image": networks, "detected": {**detected, "fields": ["image"]}, "frcnn": frcnn}
-    recipe = toys.recipe(
-        backbone={"weights": "../none"},
-        inputs={**inputs, "tsv": published},
-        steps={"all": {"inputs": [*inputs, "tsv"], "train": ["backbone"]}},
-    )
-    found = lines(tmp_path, recipe)
-    assert [line.split(": ")[1] for line in found] == [
-        "backbone.weights",
-        "inputs.image.extractor.weights",
-        "inputs.detected.extractor.model",
-        "inputs.frcnn.extractor.weights",
-        "inputs.tsv.features",
-    ]
-    assert found[0].partition(": backbone.weights: ")[2].startswith("'../none': no such folder")
-    assert found[1].endswith("and HF_HUB_OFFLINE is set; it is at https://huggingface.co/timm/resnet18.a1_in1k")
-    assert found[3].endswith(
-        "vg/pytorch_model.bin: no such file; it is at https://huggingface.co/unc-nlp/frcnn-vg-finetuned (262 MB)"
-    )
-    assert found[4].endswith("published features are converted by `mmgen features import`")
-
-
-def test_an_extraction_without_its_network_says_so_at_once(tmp_path):
-    Image.new("RGB", (40, 40)).save(tmp_path / "a.png")
-    arguments = ("--type", "roi", "--set", "detector.type=detector", "--set", "detector.model=nobody/detector")
-    done = toys.mmgen_here(tmp_path, "features", "extract", ".", "x.h5", *arguments)
-    assert done.returncode == 1 and done.stderr.strip() == (
-        "error: detector.model: 'nobody/detector' is not on this machine, as a folder or downloaded, and "
-        "HF_HUB_OFFLINE is set; it is at https://huggingface.co/nobody/detector"
-    )
-
-
-def test_what_the_steps_of_a_run_do_not_need_is_not_missed(tmp_path):
-    (tmp_path / "toy.toml").write_text(
-        toys.recipe(inputs={"image": IMAGE, "caption": {"type": "text"}}, steps=STEPS, metrics={})
-    )
-    done = toys.mmgen_here(tmp_path, "run", "toy.toml", "--step", "words")
-    assert done.returncode == 0, done.stderr
-    assert [line.split(": ")[1] for line in lines(tmp_path, (tmp_path / "toy.toml").read_text())] == [
-        "inputs.image.features",
-        "steps.both.start",
-    ]

@@ -76,13 +76,6 @@ def test_a_change_of_what_is_trained_is_refused_beside_one_of_decoding(run):
     assert json.loads((run / PLACE / "recipe.json").read_text())["decoding"]["num_beams"] == 1
 
 
-def test_one_step_alone_leaves_no_old_text_beside_the_new_recipe(run, changed):
-    assert mmgen_here(run, "run", "toy.toml", "--step", "first", *BEAMS, *VARIETY).returncode == 0
-    assert {path.name for path in (run / PLACE / "steps/second").iterdir()} == {"weights.safetensors", "log.jsonl"}
-    assert mmgen_here(run, "run", "toy.toml", *BEAMS, *VARIETY).returncode == 0
-    assert files(run, *RESULTS) == files(changed, *RESULTS)
-
-
 class Killed(BaseException):
     """An exception that no code catches."""
 
@@ -112,26 +105,3 @@ def test_killed_at_any_file_it_goes_on_to_the_right_result(run, changed, monkeyp
     assert files(run, *texts).items() <= (files(changed, *texts).items() if left == 3 else set())
     assert mmgen_here(run, "run", "toy.toml", *BEAMS, *VARIETY).returncode == 0
     assert files(run, *RESULTS) == files(changed, *RESULTS)
-
-
-def test_killed_before_the_new_recipe_stands_the_old_one_goes_on_too(run, plain, monkeypatch):
-    killed(run, monkeypatch, "recipe.json")
-    assert mmgen_here(run, "run", "toy.toml").returncode == 0
-    assert files(run, *RESULTS) == files(plain, *RESULTS)
-
-
-def test_a_seed_with_other_decoding_is_left_out_until_its_texts_are_generated_again(run):
-    assert mmgen_here(run, "run", "toy.toml", "--seed", "1").returncode == 0
-    seeds = (run / PLACE).parent / "table.md"
-    assert "seeds 0, 1" in seeds.read_text()
-    assert mmgen_here(run, "run", "toy.toml", *BEAMS).returncode == 0
-    assert not seeds.exists()
-    assert mmgen_here(run, "run", "toy.toml", "--seed", "1", *BEAMS).returncode == 0
-    assert "seeds 0, 1" in seeds.read_text()
-
-
-def test_results_that_probes_found_in_old_texts_go(run):
-    (run / PLACE / "probes").mkdir()
-    done = mmgen_here(run, "run", "toy.toml", *BEAMS)
-    assert "weights stay; probes/ is deleted; run `mmgen probe` again" in " ".join(done.stdout.split())
-    assert not (run / PLACE / "probes").exists()

@@ -1,7 +1,6 @@
 """Steps that predict labels: trained, predicted, scored and shown from a recipe, beside steps that write."""
 
 import json
-import shutil
 from dataclasses import replace
 from typing import Literal
 
@@ -12,17 +11,14 @@ from kit import toys
 from kit.training import RecordedProgress
 
 import mmgen
-from mmgen.errors import DataError, PluginError, RecipeError, RunError
-from mmgen.evaluation.answers import predict
-from mmgen.examples import All, Example, Prediction, Scores
+from mmgen.errors import RunError
+from mmgen.examples import Example, Prediction, Scores
 from mmgen.objectives import Objective, TargetReader
 from mmgen.parts import Metric
 from mmgen.recipe.load import load
 from mmgen.registry import Part, Registry, Source, installed
-from mmgen.runs.rescore import rescore
 from mmgen.runs.run import run
 from mmgen.storage.generations import PREDICTIONS, read_predictions
-from mmgen.storage.scored_examples import ScoredExamples, keep
 from mmgen.tensors import Loss, Targets
 from mmgen.testing.toy import COLORS, ToyDataset
 
@@ -189,14 +185,6 @@ def test_a_label_is_predicted_scored_and_shown_in_a_table_of_its_own(done):
     assert not (folder.step("colors") / "generations.jsonl").exists()
 
 
-def test_the_page_shows_texts_and_labels(done):
-    folder, lines = done
-    page = (folder.path / "report.html").read_text(encoding="utf-8")
-    assert not any("was not written" in line for line in lines)
-    assert page.count("<article") == 8 and page.count('data-step="words"') == 4 == page.count('data-step="colors"')
-    assert page.count("{&#34;label&#34;: &#34;") == 4 and "a red chair" in page  # JSON: no renderer knows "color"
-
-
 def test_a_second_run_does_nothing_but_restore_missing_scores(done, tmp_path):
     folder, _ = done
     before = (folder.step("colors") / "scores.json").read_bytes()
@@ -224,149 +212,5 @@ def test_a_loaded_step_predicts_for_examples_without_labels(done, known):
 @pytest.fixture
 def known(monkeypatch):
     """Registers the parts of this file for the command line."""
-    for module in ("inference.load", "inference.best_step", "runs.rescore"):
+    for module in ("inference.load", "inference.best_step"):
         monkeypatch.setattr(f"mmgen.{module}.installed", registry)
-
-
-def test_a_finished_run_answers_from_the_command_line(done, known, tmp_path):
-    folder, _ = done
-    said = toys.mmgen_here(tmp_path, "predict", str(folder.path), "--input", "caption=a green boat")
-    first, second, *_ = said.stdout.splitlines()
-    assert said.returncode == 0 and second.split()[1] == "green" and second.split()[0].endswith("%")
-    assert "predicted by step 'colors', which reads caption" in said.stderr
-    (tmp_path / "ask.jsonl").write_text('{"id": "1", "caption": "a red cat"}\n{"id": "2", "image": "x"}\n')
-    arguments = ("ask.jsonl", "--step", "colors", "--out", "told.jsonl")
-    said = toys.mmgen_here(tmp_path, "predict", str(folder.path), *arguments)
-    lines = [json.loads(line) for line in (tmp_path / "told.jsonl").read_text().splitlines()]
-    assert lines[0]["value"]["label"] == "red" and set(lines[0]) == {"id", "value", "score"} and "error" in lines[1]
-    said = toys.mmgen_here(tmp_path, "generate", str(folder.path), "--input", "caption=a red cat")
-    assert said.returncode == 0 and "written by step 'words'" in said.stderr
-    said = toys.mmgen_here(tmp_path, "predict", str(folder.path), "--step", "words", "--input", "caption=a red cat")
-    assert "step 'words' writes texts; use `mmgen generate`" in said.stderr
-
-
-def test_labels_are_scored_again_beside_texts(done, known):
-    folder, _ = done
-    rescored = rescore(folder.path)
-    assert list(rescored.rows) == ["words", "colors"]
-    assert rescored.table.strip() == (folder.path / "table.md").read_text().removeprefix("# toy\n\n").strip()
-    assert rescored.rows["colors"].per_example == {"right": [100.0] * 4}
-    assert rescored.ids["colors"] == tuple(f"{color}-chair" for color in COLORS) and len(rescored.ids["words"]) == 4
-    (only,) = rescore(folder.path, ["right"]).rows
-    assert only == "colors"
-
-
-def test_a_run_is_scored_from_the_command_line_with_other_metrics(done, known, tmp_path):
-    folder, _ = done
-    said = toys.mmgen_here(
-        tmp_path, "score", folder.path, "--metric", "right", "--metric", "diversity", "--json", "all.json"
-    )
-    assert said.returncode == 0 and "labels, data 'toy':" in said.stdout and "distinct-1" in said.stdout
-    rows = json.loads((tmp_path / "all.json").read_text())
-    assert rows["colors"]["per_example"]["id"][0] == "red-chair" and "words" in rows
-    assert rows["colors"]["per_example"]["right"][0] == 100.0
-
-
-def test_a_metric_that_judges_what_no_step_gives_is_refused(done, known, tmp_path):
-    folder, _ = done
-    shutil.copytree(folder.path, tmp_path / "run")
-    (tmp_path / "run/steps/colors" / PREDICTIONS).unlink()
-    for name, judged in (("right", "label"), ("choice_accuracy", "choice")):
-        said = toys.mmgen_here(tmp_path, "score", "run", "--metric", name)
-        assert (
-            said.stderr
-            == f"error: metric {name}: judges {judged}; no step of this run has answers that it could score\n"
-        )
-    assert list(rescore(tmp_path / "run").rows) == ["words"]
-
-
-def test_predictions_are_scored_from_the_examples_that_the_run_keeps(done, known, tmp_path, monkeypatch):
-    folder, _ = done
-
-    def gone(self):
-        raise DataError("coloured.json: no such file")
-
-    monkeypatch.setattr(Coloured, "build", gone)
-    assert rescore(folder.path).rows["colors"].values == {"right": 100.0}
-    (folder.path / "examples/colors.jsonl").rename(tmp_path / "away")
-    with pytest.raises(DataError, match="coloured.json: no such file"):
-        rescore(folder.path)
-    (tmp_path / "away").rename(folder.path / "examples/colors.jsonl")
-
-
-@pytest.mark.parametrize(
-    "inputs, labels",
-    [
-        ({"image": All(("a", "b")), "statement": "true ?"}, {"truth": True}),
-        ({"image": "a", "question": "who ?", "question_mentions": All(((0, 3, (1, 2)),))}, {"choices": ("x", "y")}),
-        ({"image": "a", "caption": ("one", "two")}, {"phrases": ((0, 3, (0.1, 0.2, 0.5, 1.0)),)}),
-        ({"image": "a"}, {"answers": {"red": 0.9, "dark red": 0.3}, "choices": ("x", "y"), "choice": 1}),
-    ],
-)
-def test_inputs_and_labels_are_kept_as_they_were(tmp_path, inputs, labels):
-    example = Example("one", inputs, ("a",), {"group": "g"}, labels)
-    recipe, scored = recipe_of(tmp_path, RECIPE), OneSplit([example])
-    keep(recipe, scored, tmp_path)
-    assert list(ScoredExamples(recipe, tmp_path).scored_by("colors")) == [example]
-
-
-class OneSplit:
-    def __init__(self, examples):
-        self.examples = examples
-
-    def scored_by(self, step):
-        return self.examples
-
-
-def test_what_an_objective_predicts_is_checked():
-    model = toys.model()
-    model.objectives["color"] = head = WhichColorObjective(model.backbone, tuple(COLORS))
-    example = Example("e", {"caption": "a red ball"})
-    for wrong, words in (
-        ([], "predict returns answers to 0 examples, not to 1"),
-        ([Prediction("x", 1, 0.5)], r"predict returns answers to \['x'\]; expected \['e'\]"),
-    ):
-        head.predict = lambda *_, wrong=wrong: wrong
-        with pytest.raises(PluginError, match=words):
-            predict(model, [example], "color", ["caption"])
-
-
-@pytest.mark.parametrize(
-    "text, words",
-    [
-        (changed(data=None), "'color' needs examples with the label 'color', but data 'scenes' has: none"),
-        (changed({"right": {"type": "right"}}), ""),
-        (
-            changed(data=[{"type": "coloured"}, {"type": "scenes"}]),
-            ": steps.colors.data.1.objectives: 'color' needs examples with the label 'color', but data 'scenes' has",
-        ),
-        (
-            changed(
-                wording={"words": {"type": "masked_words"}},
-                data=[{"type": "scenes", "inputs": ["caption"]}, {"type": "coloured"}],
-                objectives=["color", "words"],
-            ),
-            ": steps.colors.evaluate: the step is scored on its first data set, 'scenes', which has no label 'color'",
-        ),
-        (
-            changed(objectives=["color", "generator"]),
-            "'color' and 'generator' both make predictions, but only one objective per step can; use two steps",
-        ),
-        (changed(evaluate=False), "metrics.right: scores label, but the steps predict text; remove this metric"),
-        (
-            changed({**METRICS, "shaped": {"type": "shaped"}}),
-            "metrics.shaped: needs examples with the label 'shape', but no data set has them; remove it",
-        ),
-        (
-            changed() + '[steps.last]\ninputs = ["caption"]\ntrain = ["backbone"]\nevaluate = "own"',
-            'steps.last.evaluate: "own" needs a data set of the step; add [steps.last.data], or set evaluate = true',
-        ),
-    ],
-)
-def test_what_does_not_fit_is_reported_before_training(tmp_path, text, words):
-    if not words:
-        recipe_of(tmp_path, text)
-        return
-    with pytest.raises(RecipeError) as error:
-        recipe_of(tmp_path, text)
-    assert words in str(error.value)

@@ -16,7 +16,7 @@ from kit.any_order import any_order
 from kit.training import step
 from kit.writing import write_texts
 
-from mmgen.data.sources import Source
+from mmgen.data.collate import Source
 from mmgen.model import Model
 from mmgen.storage import weights
 from mmgen.training.train import Trainer, train

@@ -56,17 +56,6 @@ def test_a_run_leaves_what_the_design_says(finished_run):
     assert not list((finished_run / PLACE).rglob("*.partial"))
 
 
-def test_a_run_says_what_it_does(finished_run):
-    said = (finished_run / "said.txt").read_text()
-    assert "not pretrained" in said
-    assert "| first " in said and "| people" in said and "all files are in runs/toy/default/seed-0" in said
-
-
-def test_a_second_run_says_that_all_is_done(finished_run):
-    again = mmgen(finished_run, "run", "toy.toml")
-    assert again.returncode == 0 and "nothing to do: all steps are done" in again.stdout and "| second" in again.stdout
-
-
 def test_a_changed_recipe_is_refused_with_the_difference(finished_run):
     refused = mmgen(finished_run, "run", "toy.toml", "--set", "training.epochs=3")
     assert refused.returncode == 1 and "Traceback" not in refused.stderr
@@ -98,10 +87,6 @@ def test_a_step_that_is_added_is_trained_alone_as_in_a_run_from_scratch(finished
     assert "nothing to do" in mmgen(tmp_path, "run", "more.toml").stdout
     refused = mmgen(tmp_path, "run", str(finished_run / "toy.toml"))
     assert refused.returncode == 1 and refused.stderr.splitlines()[1].startswith("  steps.third: {"), refused.stderr
-
-
-def test_settings_that_cannot_change_the_result_are_no_other_recipe(finished_run):
-    assert mmgen(finished_run, "run", "toy.toml", "--set", "training.num_workers=2").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -197,41 +182,6 @@ def test_a_full_disk_is_reported_and_loses_nothing(finished_run, tmp_path):
     same_to_the_bit(finished_run, tmp_path)
 
 
-def test_a_folder_that_cannot_be_written_is_reported(tmp_path):
-    (tmp_path / "toy.toml").write_text(RECIPE)
-    refused = mmgen(tmp_path, "run", "toy.toml", "--set", 'output="/proc/runs"')
-    assert refused.returncode == 1
-    assert (
-        refused.stderr
-        == "error: /proc/runs/toy/default/seed-0: cannot be written: No such file or directory; choose another folder "
-        "with --set output=...\n"
-    )
-
-
-def test_loader_workers_change_no_bit(finished_run, tmp_path):
-    (tmp_path / "toy.toml").write_text(RECIPE)
-    done = mmgen(tmp_path, "run", "toy.toml", "--set", "training.num_workers=2")
-    assert done.returncode == 0, done.stderr
-    same_to_the_bit(finished_run, tmp_path)
-
-
-def test_a_data_set_without_a_validation_split_can_be_trained_on(tmp_path):
-    (tmp_path / "toy.toml").write_text(RECIPE)
-    done = mmgen(tmp_path, "run", "toy.toml", "--step", "first", "--set", 'data.validation_split="none"')
-    assert done.returncode == 0, done.stderr
-
-
-def test_a_run_that_failed_before_training_claims_nothing(tmp_path):
-    (tmp_path / "toy.toml").write_text(RECIPE)
-    failed = mmgen(tmp_path, "run", "toy.toml", "--set", 'backbone.weights="nowhere"')
-    assert (
-        failed.returncode == 1
-        and "backbone.weights: 'nowhere' is not on this machine" in failed.stderr
-        and "Traceback" not in failed.stderr
-    )
-    assert mmgen(tmp_path, "run", "toy.toml", "--step", "first").returncode == 0
-
-
 def test_two_runs_in_one_folder_are_refused(finished_run):
     from mmgen.files import locked
 
@@ -245,33 +195,3 @@ def test_two_runs_in_one_folder_are_refused(finished_run):
         "its end, or stop "
         "it\n"
     )
-
-
-def test_a_run_is_loaded_and_writes_from_python(finished_run, monkeypatch):
-    monkeypatch.chdir(finished_run)
-    from mmgen.inference.load import load as load_model
-    from mmgen.storage.generations import read
-
-    loaded = load_model(PLACE)
-    assert loaded.step == "second"
-    test = loaded.recipe.data.build().split("test")
-    assert loaded.generate(test) == read(PLACE / "steps/second")
-
-
-def test_a_run_without_its_encoder_is_reported(finished_run, tmp_path):
-    import shutil
-
-    from mmgen.errors import RunError
-    from mmgen.inference.load import load as load_model
-
-    shutil.copytree(finished_run / PLACE, tmp_path / "run", ignore=shutil.ignore_patterns("backbone"))
-    with pytest.raises(RunError, match="the encoder's config.json and tokenizer are missing"):
-        load_model(tmp_path / "run")
-
-
-def test_files_have_the_rights_of_any_new_file(finished_run, tmp_path):
-    (tmp_path / "new").touch()
-    rights = (tmp_path / "new").stat().st_mode
-    files = [path for path in (finished_run / PLACE).rglob("*") if path.is_file()]
-    assert {path.name for path in files} > {"weights.safetensors", "recipe.json"}
-    assert {path.name: oct(path.stat().st_mode) for path in files} == {path.name: oct(rights) for path in files}

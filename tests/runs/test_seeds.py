@@ -1,7 +1,6 @@
 """Several seeds of a recipe, and runs side by side: mean and spread in every table."""
 
 import json
-import re
 import shutil
 import statistics
 import sys
@@ -76,21 +75,6 @@ def test_the_table_over_seeds_has_mean_and_deviation_of_what_each_reached(runs):
     assert (runs / "table.md").read_text().split("\n\n", 1)[1].strip() in (runs.parents[2] / "said.txt").read_text()
 
 
-def test_seeds_differ_and_each_keeps_its_own_table(runs):
-    tables = {(runs / f"seed-{seed}/table.md").read_text() for seed in (4, 5, 6)}
-    weights = {(runs / f"seed-{seed}/steps/second/weights.safetensors").read_bytes() for seed in (4, 5, 6)}
-    assert len(weights) == 3 and not any("±" in table for table in tables)
-
-
-def test_the_page_shows_all_seeds(runs):
-    values = reached(runs, "second", "well_formed")
-    average = f"<td>{statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}</td>"
-    pages = [(runs / f"seed-{seed}/report.html").read_text(encoding="utf-8") for seed in (4, 6)]  # as the run ends
-    assert mmgen("report", runs).splitlines()[-1] == str(runs / "seed-4/report.html")
-    for page in (*pages, (runs / "seed-4/report.html").read_text(encoding="utf-8")):
-        assert average in page and "mean ± standard deviation over seeds 4, 5, 6" in page
-
-
 def test_seeds_that_are_not_finished_are_left_out_of_the_rows_they_lack(runs, tmp_path):
     shutil.copytree(runs, tmp_path / "default")
     (tmp_path / "default/seed-6/steps/second/scores.json").unlink()
@@ -116,37 +100,6 @@ def test_a_note_below_the_table_over_seeds_names_the_seeds_that_it_is_about(runs
         notes = averages.notes
         assert {"of all", "seeds 4, 5: of two", "seed 6: of one"} <= set(notes)
         assert not {"of one", "of two"} & set(notes)
-
-
-def test_what_several_seeds_print_says_whose_it_is(runs):
-    said = (runs.parents[2] / "said.txt").read_text()
-    *rest, last = [line for line in said.splitlines() if "all files are in" in line]
-    assert [line.partition(":")[0] for line in rest[1:]] == ["seed 5", "seed 6"]
-    assert last == f"seeds 4 to 6: done; all files are in {runs}"
-    assert re.search(r"^seed 6:\n\n\| step", said, re.MULTILINE) and not re.search(r"^seed 4:\n", said, re.MULTILINE)
-
-
-def test_a_run_alone_has_no_table_over_seeds(runs):
-    assert not (runs.parents[1] / "other/default/table.md").exists()
-    assert "±" not in (runs.parents[1] / "other/default/seed-0/table.md").read_text()
-
-
-def test_runs_side_by_side(runs):
-    other_run = runs.parents[1] / "other/default/seed-0"
-    said = mmgen("compare", runs, other_run)
-    lines = [
-        [cell.strip() for cell in line.strip("|").split("|")] for line in said.splitlines() if line.startswith("| ")
-    ]
-    alone, together = "other/default/seed-0", "toy/default"
-    named = [["first", together], ["first", alone], ["second", together]]
-    assert [line[:2] for line in lines[1:]] == [*named, ["step", f"minus {together}"], ["first", alone]]
-    values = reached(runs, "first", lines[0][2])
-    assert lines[1][2] == f"{statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}"
-    assert f"{together}: mean ± standard deviation over seeds 4, 5, 6\n{alone}: seed 0\n" in said
-    assert (
-        re.search(rf"from {together} to {alone}:\n  training.learning_rate: 0.001 -> 0.0001\n", said)
-        and "steps.first.training.learning_rate" not in said
-    )
 
 
 def shifted(run: Path, step: str, column: str, more: float) -> None:
@@ -182,37 +135,11 @@ def test_differences_have_intervals_over_examples_in_pairs_and_over_seeds(own_ru
     assert "no difference for first of more" in str(report.compare(both)[-1])
 
 
-def test_two_rows_are_compared_over_images_and_seeds(runs):
-    said = mmgen("compare", runs, "--rows", "second,first", "--digits", "1")
-    lines = rows(said)
-    assert lines["score"] == ["second", "first", "difference", "95 %", "p"]
-    first, second = reached(runs, "first", "relevance"), reached(runs, "second", "relevance")
-    assert lines["relevance"][2] == f"{statistics.mean(second) - statistics.mean(first):+z.1f}"
-    assert " to " in lines["relevance"][3] and 0 < float(lines["relevance"][4]) <= 1
-    assert "difference: second minus first, " in said and "seeds 4, 5, 6" in said
-    assert max(map(len, [line for line in said.splitlines() if line.startswith("|")])) <= 80
-    assert mmgen("compare", runs, "--rows", "second,frist").startswith(
-        f"error: {runs}: no scores of a step 'frist'; did you mean 'first'?; steps: first, second"
-    )
-
-
-def test_what_cannot_be_compared_is_reported(runs, tmp_path):
-    assert mmgen("compare", tmp_path) == (
-        f"error: {tmp_path}: not a run; give a run's folder (runs/<name>/<profile>/seed-<n>) or the folder that "
-        "contains its seeds\n"
-    )
-
-
 @pytest.fixture
 def own_runs(runs, tmp_path) -> Path:
     """A copy of the three seeds, to be damaged."""
     shutil.copytree(runs, tmp_path / "default")
     return tmp_path / "default"
-
-
-def test_seeds_side_by_side_are_those_that_finished_the_step(own_runs):
-    (own_runs / "seed-6/steps/second/scores.json").unlink()
-    assert "default: mean ± standard deviation over seeds: first 4, 5, 6; second 4, 5\n" in mmgen("compare", own_runs)
 
 
 def test_a_copy_of_a_run_is_no_seed(own_runs):
@@ -224,11 +151,3 @@ def test_a_copy_of_a_run_is_no_seed(own_runs):
         6: "seed-6",
     }
     assert RunFolder(own_runs / "seed-4.bak").seeds()[4].path.name == "seed-4.bak"
-
-
-def test_seeds_of_other_examples_are_not_averaged(own_runs):
-    (own_runs / "seed-5/data.json").write_text('{"fingerprint": "other"}')
-    assert list(RunFolder(own_runs / "seed-4").seeds()) == [4, 6]
-    assert "default: mean ± standard deviation over seeds 4, 6\n" in mmgen("compare", own_runs)
-    said = mmgen("compare", own_runs / "seed-4", own_runs / "seed-5")
-    assert said.endswith("from seed-4 to seed-5:\n  the data sets' examples\n")

@@ -13,7 +13,7 @@ from mmgen.features.store import FeatureStore
 pytestmark = pytest.mark.slow
 
 SCENES = {"type": "scenes", "train_size": 12, "val_size": 2, "test_size": 3}
-TEXTS = {"type": "jsonl", "folder": "texts", "validation_split": "", "test_split": "train"}
+TEXTS = {"type": "table", "folder": "texts", "validation_split": "", "test_split": "train"}
 
 
 def write(folder: Path, name: str, **inputs: str) -> None:
@@ -53,36 +53,3 @@ def test_texts_are_trained_beside_pictures(tmp_path):
     assert (place / "steps/write/scores.json").exists() and not (place / "steps/pre/scores.json").exists()
     assert "has its own data (scenes, jsonl)." in (place / "report.html").read_text(encoding="utf-8")
     assert "nothing to do" in mmgen_here(tmp_path, "run", "toy.toml").stdout
-    result = mmgen_here(tmp_path, "data", "check", "toy.toml")
-    assert result.returncode == 0, result.stderr
-    assert "data of step 'pre', 'scenes': 12 examples, " in result.stdout
-    assert "data of step 'pre', 'jsonl': 6 examples, 6 targets\n" in result.stdout
-
-
-def test_a_data_set_that_lacks_an_input_is_named(tmp_path):
-    write(tmp_path, "texts")
-    write(tmp_path, "places", place="a field")
-    recipe(tmp_path, {"caption": {"type": "text"}, "place": {"type": "text"}}, {**TEXTS, "folder": "places"}, TEXTS)
-    done = mmgen_here(tmp_path, "run", "toy.toml")
-    assert done.returncode == 1 and "learning" not in done.stdout
-    assert done.stderr.splitlines()[-1] == (
-        "error: step 'pre', data 'jsonl 2', split 'train': 6 of 6 examples have no 'place' (train-texts0, "
-        "train-texts1, train-texts2, ...); remove these examples, or remove 'place' from its inputs"
-    )
-    result = mmgen_here(tmp_path, "data", "check", "toy.toml")
-    assert result.returncode == 1
-    assert result.stderr.splitlines()[1:] == [done.stderr.splitlines()[-1].replace("error:", " ")]
-
-
-def test_texts_without_targets_are_not_written(tmp_path):
-    phrases = {"type": "scene_phrases", "train_size": 5, "val_size": 1, "captions": 1}
-    recipe(tmp_path, {"caption": {"type": "text"}}, SCENES, phrases)
-    text = (tmp_path / "toy.toml").read_text().replace('objectives = ["words"]', 'objectives = ["generator", "words"]')
-    (tmp_path / "toy.toml").write_text(text)
-    done = mmgen_here(tmp_path, "run", "toy.toml")
-    assert done.returncode == 1 and "learning" not in done.stdout
-    assert done.stderr.splitlines()[-1] == (
-        "error: step 'pre', data 'scene_phrases', split 'train': 10 of 10 examples have no target "
-        "(phrases36-train-00000-0-0, phrases36-train-00000-0-1, phrases36-train-00001-0-0, ...); remove these "
-        "examples, or remove 'generator' from its objectives"
-    )

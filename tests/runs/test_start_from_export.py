@@ -10,9 +10,7 @@ from kit import small_runs, toys
 from kit.training import RecordedProgress
 
 import mmgen
-from mmgen.errors import RecipeError
 from mmgen.recipe.load import load
-from mmgen.recipe.weight_files import weight_file_errors
 from mmgen.registry import installed
 from mmgen.runs.run import run
 from mmgen.storage.weights import read_tensors
@@ -99,25 +97,3 @@ def test_another_tokenizer_is_refused(place):
         f"toy.toml:{line}: steps.image.start: 'export:captions': its tokenizer differs from that of the recipe's "
         'backbone; export it with --transformers, and set backbone.weights = "captions/backbone"'
     )
-
-
-@pytest.mark.parametrize(
-    ("start", "message"),
-    [
-        ("export:nothing", "'nothing': not an export; give a folder that `mmgen export` wrote, or export:hf:user/name"),
-        ("export:hf:user/name", ""),
-    ],
-)
-def test_check_looks_for_the_folder(place, start, message):
-    text = recipe(steps={"image": {"inputs": ["image"], "train": ["image"], "start": start}})
-    Path("toy.toml").write_text(text)
-    errors = weight_file_errors(*load(Path("toy.toml"), installed()))
-    assert len(errors) == bool(message) and all(message in error for error in errors)
-
-
-def test_an_empty_name(place):
-    with pytest.raises(RecipeError, match='write a file, a folder or a hub name after "export:"'):
-        Path("toy.toml").write_text(
-            recipe(steps={"image": {"inputs": ["image"], "train": ["image"], "start": "export:"}})
-        )
-        load(Path("toy.toml"), installed())

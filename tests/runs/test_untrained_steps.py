@@ -1,15 +1,12 @@
 """A step that trains nothing: it writes with the weights of another step, and is a row of the table like any other."""
 
 import json
-import re
 import shutil
 from pathlib import Path
 
 import pytest
 from kit import toys
 from kit.toys import PLACE, mmgen_here
-
-import mmgen
 
 pytestmark = pytest.mark.slow
 
@@ -67,25 +64,6 @@ def test_it_writes_what_the_step_writes_with_that_decoding(written, plain, tmp_p
     assert (step["inputs"], step["train"], step["decoding"]["num_beams"]) == (["caption"], [], 3)
 
 
-def test_it_is_a_row_of_the_table_and_on_the_page(written):
-    said, table = (written / "said.txt").read_text(), (written / PLACE / "table.md").read_text()
-    assert "training" not in said
-    labels = [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("| ")]
-    assert labels[:4] == ["step", "first", "second", "beams"]
-    assert "beams: the weights of second with another decoding (num_beams: 1 -> 3)" in table
-    assert re.search(r'<th scope="row">(<i[^>]*></i>)?beams</th>', (written / PLACE / "report.html").read_text())
-    assert "nothing to do: all steps are done" in ran(written)
-
-
-def test_a_run_from_scratch_and_steps_side_by_side_give_the_same(written, tmp_path):
-    for more in ((), ("--jobs", "2")):
-        folder = tmp_path / f"fresh{len(more)}"
-        folder.mkdir()
-        (folder / "toy.toml").write_text(RECIPE + STEP)
-        ran(folder, "--step", "beams", *more)
-        assert results(folder, "beams") == results(written, "beams")
-
-
 def test_interrupted_it_goes_on(run, written, monkeypatch):
     from mmgen import files
 
@@ -117,27 +95,3 @@ def test_its_changed_decoding_writes_its_texts_again_and_no_others(written, tmp_
     assert results(run, "second") == results(written, "second") and results(run, "beams") != results(written, "beams")
     refused = mmgen_here(run, "run", "toy.toml", "--set", "training.weight_decay=0.5")
     assert refused.returncode == 1 and "training.weight_decay: 0.01 -> 0.5" in refused.stderr
-
-
-def test_it_answers_and_is_exported(written, tmp_path):
-
-    predictor = mmgen.load(written / PLACE, "beams")
-    assert predictor.recipe.decoding.num_beams == 3
-    assert mmgen.load(written / PLACE, "beams", sets=["decoding.num_beams=2"]).recipe.decoding.num_beams == 2
-    texts = [text.text for text in predictor.ask({"caption": "a red dog"}, options={"num_beams": 3}).texts]
-    done = mmgen_here(written, "export", PLACE, tmp_path / "export", "--step", "beams")
-    assert done.returncode == 0, done.stderr
-    recipe = json.loads((tmp_path / "export/recipe.json").read_text())
-    assert [*recipe["steps"]] == ["beams"] and recipe["decoding"]["num_beams"] == 3
-    exported = mmgen_here(written, "generate", tmp_path / "export", "--caption", "a red dog", *BEAMS)
-    assert all(text in exported.stdout for text in texts), exported.stderr
-
-
-def test_seeds_are_averaged_and_compared(written, tmp_path):
-    run = Path(shutil.copytree(written, tmp_path / "copy"))
-    ran(run, "--seed", "1")
-    lines = (run / PLACE.parent / "table.md").read_text().splitlines()
-    (row,) = [line for line in lines if line.startswith("| beams ")]
-    assert " ± " in row and "mean ± standard deviation over seeds 0, 1" in lines
-    compared = mmgen_here(run, "compare", PLACE, PLACE.with_name("seed-1")).stdout
-    assert compared.count("| beams ") == 3  # each run's row, and the difference

@@ -35,7 +35,7 @@ def test_predictions_come_back(tmp_path):
         (None, ": missing; has this step been run?"),
         (b"", ":1: damaged: "),
         (b"[]\n", ":1: damaged: "),
-        (b"\xff\n", ": damaged: "),
+        (b"\xff\n", ":1: damaged: "),
         (json.dumps([{"id": "a", "text": "x", "tokens": [1], "score": "high"}]).encode(), ":1: damaged: 0.score: "),
     ],
 )

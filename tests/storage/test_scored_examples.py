@@ -11,7 +11,7 @@ from mmgen.examples import All, Example
 from mmgen.files import write_json
 from mmgen.recipe.load import load
 from mmgen.registry import installed
-from mmgen.storage.scored_examples import FILE, SavedExamples, ScoredExamples, dataset_of, keep
+from mmgen.storage.scored_examples import FILE, SavedExamples, ScoredExamples, keep
 
 EXAMPLE = Example("a", {"image": All(("p", "q")), "caption": ("one", "two")}, ("x",), {}, {"choices": ("x", "y")})
 
@@ -46,7 +46,7 @@ def test_the_copy_is_read_and_the_rest_is_asked_of_the_data(recipe, tmp_path, mo
     assert saved.splits() == data.splits() and list(saved.split("train")) == list(data.split("train"))
     assert saved.describe() == data.describe() and next(iter(saved.pictures())).key
     gone(monkeypatch, recipe)
-    saved = dataset_of(recipe, tmp_path)
+    saved = ScoredExamples(recipe, tmp_path).dataset_of("")
     assert list(saved.split("test")) == [EXAMPLE] and saved.splits() == ("test",) and saved.describe() == {}
     write_json(tmp_path / "data.json", {"fingerprint": "x", "name": "toys"})
     assert saved.describe() == {"name": "toys"}
@@ -55,7 +55,7 @@ def test_the_copy_is_read_and_the_rest_is_asked_of_the_data(recipe, tmp_path, mo
             ask()
     (tmp_path / FILE).unlink()
     with pytest.raises(DataError, match="toy.json: no such file"):
-        dataset_of(recipe, tmp_path)
+        ScoredExamples(recipe, tmp_path).dataset_of("")
 
 
 def test_examples_that_json_changes_are_not_saved(recipe, tmp_path):

@@ -28,7 +28,7 @@ def prepared(folder: Path, inputs: dict) -> Path:
             "words": {"inputs": ["caption"], "train": ["backbone"]},
             "both": {"inputs": ["image", "caption"], "train": ["image", "backbone"], "start": "words"},
         },
-        data={"type": "jsonl", "folder": ".", "validation_split": ""},
+        data={"type": "table", "folder": ".", "validation_split": ""},
         metrics=None,
     )
     (folder / "toy.toml").write_text(text.replace("train_size = 24\nval_size = 4\ntest_size = 6\n", ""))

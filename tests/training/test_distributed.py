@@ -35,7 +35,7 @@ train_size = 21
 val_size = 4
 test_size = 6
 [[steps.second.data]]
-type = "jsonl"
+type = "table"
 folder = "texts"
 test_split = "train"
 share = 0.5
@@ -49,7 +49,7 @@ CRAMPED = """
     from kit import toys
     from kit.training import LimitedMemory, step
     from kit.writing import limit_memory, write_texts
-    from mmgen.data.sources import Source
+    from mmgen.data.collate import Source
     from mmgen.training import distributed
     from mmgen.training.train import train
     model = toys.model(dropout=0.0)
@@ -86,7 +86,7 @@ HANGS = """
     from pathlib import Path
     from kit import toys
     from kit.training import step
-    from mmgen.data.sources import Source
+    from mmgen.data.collate import Source
     from mmgen.errors import RunError
     from mmgen.training import distributed
     from mmgen.training.train import train

@@ -7,15 +7,14 @@ import pytest
 import torch
 import torch.nn.functional as F
 from kit import toys
-from kit.training import micro_batches, single_pairs, validation_of
+from kit.training import micro_batches, single_pairs
 from mmgen_generators.masked import MaskedGenerator, MaskedTargets
 
-from mmgen.data.collate import Collator
-from mmgen.data.sources import Source
+from mmgen.data.collate import Collator, Source
 from mmgen.recipe.tables import Step, Training
 from mmgen.tensors import MASK, Loss
 from mmgen.training.accumulate import Accumulator
-from mmgen.training.train import Trainer, make_material, train
+from mmgen.training.train import make_material, train
 
 EXAMPLES = toys.examples(12)
 
@@ -116,23 +115,3 @@ def test_losses_are_in_the_log_by_name_and_validation_adds_their_means(tmp_path)
 
 def toys_resolved(example):
     return replace(example, inputs={"caption": example.inputs["caption"][0]})
-
-
-def test_one_loss_is_not_named_in_the_log(tmp_path):
-    train(toys.model(), toys.context(tmp_path, step(epochs=1)), [Source(EXAMPLES)])
-    assert all("losses" not in json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines())
-
-
-def test_a_loss_that_counts_nothing_is_left_out(tmp_path):
-    """No update divides by zero, and the loss has no effect."""
-    model = two_losses()
-    model.generator.reader.collate = lambda rows: replace(
-        MaskedTargets.collate(model.generator.reader, rows), counts={"loss": 0, "begin": 0}
-    )
-    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    context = toys.context(tmp_path, step(num_workers=0))
-    learner = Trainer(model, context, make_material(model, context, [Source(EXAMPLES, EXAMPLES[:2])]))
-    record = learner.update(0, micro_batches(learner.material))
-    assert record["loss"] == 0 and record["losses"] == {}
-    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
-    assert validation_of(learner) == {"validation_loss": 0}

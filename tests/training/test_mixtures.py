@@ -5,20 +5,18 @@ import json
 import pytest
 import torch
 from kit import toys
-from kit.training import micro_batches, single_pairs, validation_of
+from kit.training import micro_batches, single_pairs
 from mmgen_encoders import Bert
 from mmgen_generators import Masked
 from mmgen_inputs import Text
 from mmgen_objectives import MaskedWords, SentenceImage
 
-from mmgen.data.loader import updates
-from mmgen.data.sources import Source
-from mmgen.errors import RunError
+from mmgen.data.collate import Source
 from mmgen.examples import Example
 from mmgen.model import Objectives, compose
 from mmgen.recipe.tables import Step, Training
 from mmgen.training.accumulate import Accumulator
-from mmgen.training.train import Trainer, make_material, train
+from mmgen.training.train import make_material, train
 
 pytestmark = pytest.mark.slow
 
@@ -74,10 +72,6 @@ def learn(folder, composed, **training):
     return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
 
 
-def load(material, **options):
-    return updates(material.streams, material.plan, material.micro_batch_size, **options)
-
-
 def written_out(composed, material, number):
     """The losses of an update by their definition, from single examples; gradients are left on the model."""
     total, count = {}, {}
@@ -106,32 +100,6 @@ def test_every_loss_is_a_mean_over_all_sources_however_an_update_is_split(tmp_pa
     torch.testing.assert_close(split, gradients, atol=1e-6, rtol=1e-3)
 
 
-def test_an_objective_is_asked_only_where_its_source_has_what_it_reads(tmp_path):
-    material = make_material(model(), toys.context(tmp_path, step()), sources())
-    for _, micros in load(material):
-        for _, batch in micros:
-            texts = batch.ids[0].startswith("t")
-            assert [*batch.inputs] == (["caption"] if texts else ["caption", "second"])
-            assert {*batch.targets} == ({"words"} if texts else {*OBJECTIVES})
-            assert {id_[0] for id_ in batch.ids} == {"t" if texts else "e"}
-
-
-def test_the_log_has_losses_by_name_and_validation_is_a_mean_over_all_sources(tmp_path):
-    composed = model()
-    records = learn(tmp_path, composed)
-    names = [f"{name}.loss" for name in OBJECTIVES]
-    for record in records:
-        assert [*record["losses"]] == names
-        assert record["loss"] == pytest.approx(sum(record["losses"].values()), abs=1e-5)
-    context = toys.context(tmp_path, step())
-    parts = [sources()[:1], sources()[1:], sources()]
-    losses = [
-        validation_of(Trainer(composed, context, make_material(composed, context, part)))["validation_loss"]
-        for part in parts
-    ]
-    assert losses[2] == pytest.approx(records[-1]["validation_loss"]) and losses[2] < losses[0] + losses[1]
-
-
 @pytest.mark.slow
 def test_lack_of_memory_changes_nothing(tmp_path, monkeypatch):
     """Micro-batches of both sources are split, the second time after some updates."""
@@ -153,25 +121,3 @@ def test_lack_of_memory_changes_nothing(tmp_path, monkeypatch):
     )
     for ours, theirs in zip(cut, full_log, strict=True):
         assert ours["losses"] == pytest.approx(theirs["losses"], abs=1e-5)
-
-
-def test_one_text_that_is_too_large_is_named(tmp_path):
-    composed = model()
-
-    def short(batch):
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-    composed.forward = short
-    with pytest.raises(RunError, match=r"update 0: out of memory with a single example \('e\d+'\)"):
-        learn(tmp_path, composed)
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_workers_change_nothing(tmp_path, workers):
-    material = make_material(model(), toys.context(tmp_path, step()), sources())
-    batches = [[*load(material, workers=count)] for count in (0, workers)]
-    for (number, ours), (their_number, theirs) in zip(*batches, strict=True):
-        assert number == their_number and [place for *place, _ in ours] == [place for *place, _ in theirs]
-        for (*_, mine), (*_, their) in zip(ours, theirs, strict=True):
-            assert mine.ids == their.ids and mine.counts == their.counts
-            torch.testing.assert_close(mine.inputs, their.inputs, atol=0, rtol=0)

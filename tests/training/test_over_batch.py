@@ -1,7 +1,6 @@
 """A loss that compares all rows of an update: one micro-batch, never split; several processes train what one does."""
 
 import json
-import re
 
 import pytest
 import torch
@@ -9,7 +8,6 @@ from kit import toys, views
 from kit.processes import several
 from kit.training import RecordedProgress, build_trainer, largest_difference, micro_batches, train_step, validation_of
 
-from mmgen.errors import RunError
 from mmgen.recipe.tables import Step, Training
 from mmgen.storage.weights import read_tensors
 
@@ -24,21 +22,6 @@ def step(objectives=("generator", "views"), **training):
     )
 
 
-def updates_of(learner):
-    size = learner.material.micro_batch_size
-    return [learner.plan.update(number, size) for number in range(len(learner.plan))]
-
-
-def test_an_update_has_one_micro_batch(tmp_path):
-    """Also where an example with several questions exceeds the batch, and whatever micro_batch_size is."""
-    learner = build_trainer(views.model(), tmp_path, EXAMPLES, step())
-    assert [len(update) for update in updates_of(learner)] == [1] * len(learner.plan)
-    pairs = [sum(len(EXAMPLES[index].targets) for index in update[0].indices) for update in updates_of(learner)]
-    assert max(pairs) > 16
-    plain = build_trainer(views.model(), tmp_path, EXAMPLES, step(("generator",)))
-    assert min(map(len, updates_of(plain))) > 1
-
-
 def test_the_loss_of_an_update_is_that_of_all_its_rows(tmp_path):
     model, expected = views.model(), views.model()
     learner = build_trainer(model, tmp_path, EXAMPLES, step())
@@ -47,18 +30,6 @@ def test_the_loss_of_an_update_is_that_of_all_its_rows(tmp_path):
     loss = expected(batch)
     assert record["loss"] == pytest.approx(loss.mean.item(), abs=1e-6)
     assert record["losses"]["views.loss"] == pytest.approx(loss.sums["views.loss"].item() / batch.size, abs=1e-6)
-
-
-def test_an_update_that_does_not_fit_into_memory_is_refused(tmp_path):
-    model = views.model()
-
-    def fail(batch):
-        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
-
-    model.forward = fail
-    said = "step 's', update 0: out of memory; 'views' compares all pairs of an update, which is not split; lower "
-    with pytest.raises(RunError, match=f"^{re.escape(said)}training.batch_size$"):
-        train_step(tmp_path, model, step(), EXAMPLES)
 
 
 def test_validation_compares_groups_of_a_batch_in_the_order_of_the_data(tmp_path):
@@ -74,7 +45,7 @@ TWO = """
     from pathlib import Path
     from kit import toys, views
     from kit.training import RecordedProgress, validation_of
-    from mmgen.data.sources import Source
+    from mmgen.data.collate import Source
     from mmgen.training import distributed
     from mmgen.training.train import train
     from test_over_batch import EXAMPLES, VALIDATION, step
@@ -83,7 +54,6 @@ TWO = """
     folder.mkdir(exist_ok=True)
     context = toys.context(folder, step(), progress, accelerator=accelerator)
     train(model, context, [Source(EXAMPLES, VALIDATION)])
-    print(progress.lines[0], flush=True)
 """
 
 
@@ -92,15 +62,12 @@ def test_two_processes_train_what_one_does(tmp_path):
     """With dropout, since the only micro-batch has its draws; the second process has nothing to train."""
     done = several(2, tmp_path, TWO)
     assert done.returncode == 0, done.stderr
-    said = "s: an update has micro-batches for 1 of 2 processes only"
-    assert said in done.stdout
     single, progress = views.model(dropout=0.3), RecordedProgress()
     expected = train_step(tmp_path / "single", single, step(), EXAMPLES, progress, VALIDATION)
     log = [json.loads(line) for line in (tmp_path / "learnt/log.jsonl").read_text().splitlines()]
     for record, expected_record in zip(log, expected, strict=True):
         for key in ("loss", "grad_norm", "validation_loss"):
             assert record.get(key, 0.0) == pytest.approx(expected_record.get(key, 0.0), rel=1e-5), key
-    assert not any("processes" in line for line in progress.lines)
     two = views.model()
     two.load_state_dict(read_tensors(tmp_path / "learnt/weights.safetensors")[0], strict=False)
     assert largest_difference(two, single) < 1e-6

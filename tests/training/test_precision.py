@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from mmgen.training.precision import precision
+from mmgen.training.context import precision
 
 CPU = torch.device("cpu")
 

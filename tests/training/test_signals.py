@@ -2,7 +2,6 @@
 
 import os
 import signal
-import threading
 
 import pytest
 
@@ -34,19 +33,6 @@ def test_a_signal_that_is_ignored_stays_so(handlers):
     with interruptions() as stop:
         os.kill(os.getpid(), signal.SIGINT)
         assert not stop.is_set() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-
-
-def test_elsewhere_than_in_the_main_thread_signals_are_left_alone(handlers):
-    seen_handlers = []
-
-    def work():
-        with interruptions() as stop:
-            seen_handlers.append((stop.is_set(), signal.getsignal(signal.SIGTERM)))
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert seen_handlers == [(False, signal.SIG_DFL)]
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)

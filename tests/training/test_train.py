@@ -14,7 +14,7 @@ from mmgen.data.seeds import RngKey
 from mmgen.data.sizes import Sizes
 from mmgen.errors import RunError
 from mmgen.storage.weights import read_tensors, state
-from mmgen.training.validate import validate
+from mmgen.training.accumulate import validate
 
 pytestmark = pytest.mark.slow
 
@@ -35,10 +35,7 @@ def test_a_loss_that_is_not_finite_names_its_examples_and_keeps_the_checkpoint(t
     number = json.loads(read_tensors(tmp_path / "s/checkpoint.safetensors")[1]["cursor"])["done"]
     said = str(error.value)
     assert said.startswith(f"step 's', update {number}: the {what} is not finite (examples {seen[5][0]}")
-    assert said.endswith(
-        f"): the objective 'generator' gives {spoil}, but its inputs are finite; check the data of these examples with "
-        "`mmgen data check`, or lower learning_rate"
-    )
+    assert said.endswith("); check the data of these examples with `mmgen data check`, or lower learning_rate")
     again = toys.model()
     build_trainer(again, tmp_path / "s")
     assert all(tensor.isfinite().all() for tensor in state(again).values())
@@ -47,43 +44,6 @@ def test_a_loss_that_is_not_finite_names_its_examples_and_keeps_the_checkpoint(t
 def plan():
     """The plan of `step()`."""
     return Plan([Sizes(toys.examples(20), Collator(toys.model(), ["caption"]))], RngKey(0, "s"), step().training)
-
-
-def spoil_weights(model, spoil):
-    with torch.no_grad():
-        model.backbone.model.get_input_embeddings().weight[:] = spoil
-    return "the weights 'backbone.model."
-
-
-def spoil_states(model, spoil):
-    embedder = model.embedders["caption"]
-    forward = embedder.forward
-    embedder.forward = lambda **collated: replace(forward(**collated), states=forward(**collated).states * spoil)
-    return "the states of input 'caption' are not finite"
-
-
-def spoil_terms(model, spoil):
-    model.embedders["caption"].add = lambda slots, collated, name: slots.states * spoil
-    return "the terms that inputs add are not finite"
-
-
-def spoil_objective(model, spoil):
-    forward = model.generator.forward
-    model.generator.forward = lambda *rows: replace(
-        loss := forward(*rows), sums={name: total * spoil for name, total in loss.sums.items()}
-    )
-    return f"the objective 'generator' gives {spoil}, but its inputs are finite"
-
-
-@pytest.mark.parametrize("spoilt", [spoil_weights, spoil_states, spoil_terms, spoil_objective])
-@pytest.mark.parametrize("spoil", [torch.nan, torch.inf])
-def test_what_is_not_finite_at_the_first_update_is_named(tmp_path, spoilt, spoil):
-    model = toys.model()
-    cause = spoilt(model, spoil)
-    with pytest.raises(RunError) as error:
-        train_step(tmp_path / "s", model)
-    said = str(error.value)
-    assert said.startswith("step 's', update 0: the loss is not finite (examples e") and f"): {cause}" in said
 
 
 def test_a_gradient_that_is_not_finite_stops_too(tmp_path):
@@ -104,12 +64,6 @@ def test_a_step_of_updates_ends_after_so_many(tmp_path, number):
     log = train_step(tmp_path / "s", toys.model(), chosen, validation=toys.examples(3, seed=1))
     assert len(log) == number and "validation_loss" in log[-1]
     assert log[-1]["lr"] == pytest.approx(1e-3 / max(1, number - 1))
-
-
-def test_clipping_is_in_the_log(tmp_path):
-    log = train_step(tmp_path / "s", toys.model(), step(max_grad_norm=1.0))
-    assert [record["clipped"] for record in log] == [record["grad_norm"] > 1.0 for record in log]
-    assert "clipped" not in train_step(tmp_path / "t", toys.model(), step(max_grad_norm=None))[0]
 
 
 def test_ctrl_c_waits_for_the_update_and_keeps_it(tmp_path):

@@ -10,7 +10,7 @@ from mmgen import Decoding
 from mmgen.examples import Generation
 from mmgen.objectives import Sequencer
 from mmgen.prompts import Prompts
-from mmgen.search import Limits, Stepper, as_generations, search
+from mmgen.search import Stepper, as_generations, search
 from mmgen.sequence import Prefix
 from mmgen.tensors import Batch
 from mmgen_generators.causal import CausalGenerator
@@ -54,6 +54,5 @@ class MonteCarloGenerator(CausalGenerator):
             return super().generate(model, batch, plain)
         prefix, end, prompts = model.prefix(batch), model.backbone.end_id, Prompts.of(batch)
         steppers = [CausalStepper(model, prefix, end, prompts) for _ in range(passes)]
-        limits = Limits.of(model.backbone, self.max_tokens)
-        hypotheses = search(MeanStepper(steppers), steppers[0].begin, plain, limits)
+        hypotheses = search(MeanStepper(steppers), steppers[0].begin, plain, model.backbone, self.max_tokens)
         return as_generations(hypotheses, batch.ids, model.backbone, prompts)

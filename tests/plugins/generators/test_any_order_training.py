@@ -16,7 +16,7 @@ CRAMPED = """
     from kit import toys
     from kit.any_order import any_order
     from kit.training import LimitedMemory, step
-    from mmgen.data.sources import Source
+    from mmgen.data.collate import Source
     from mmgen.training import distributed
     from mmgen.training.train import train
     model = any_order(**eval(sys.argv[1]))

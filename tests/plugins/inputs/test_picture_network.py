@@ -87,7 +87,7 @@ class TestVlBertsPictures(TestRegions):
     ("inner", "extractor"),
     [
         (Regions(), ROI),
-        (Regions(normalize="length", max_regions=3), ROI),
+        (Regions(normalize="standard", max_regions=3), ROI),
         (Grid(normalize="standard"), TimmGrid(model="test_vit", image_size=160, grid=3, level=-1, pool=1)),
     ],
 )

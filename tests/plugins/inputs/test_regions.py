@@ -7,7 +7,7 @@ import torch
 from kit.stored import E, Words, embedder, example, fill, states
 from mmgen_extractors import Roi
 from mmgen_inputs import Regions
-from mmgen_vl.box_words import SIDES, box_in_words
+from mmgen_vision.box_words import SIDES, box_in_words
 
 from mmgen.errors import PluginError
 from mmgen.features.store import FeatureStore

@@ -8,11 +8,11 @@ from mmgen_metrics import Answerable
 from mmgen_metrics.answerer import Answered
 
 from mmgen.errors import DataError
+from mmgen.evaluation.score import read
 from mmgen.examples import Example, Generation
 from mmgen.parts import Picture
 from mmgen.recipe.load import load
 from mmgen.registry import installed
-from mmgen.runs.rescore import rescore
 from mmgen.runs.run import run
 from mmgen.testing import MetricSuite
 
@@ -148,5 +148,5 @@ def test_a_run_is_scored_by_another_run(tmp_path, no_page):
     table = (folder / "table.md").read_text()
     assert "answered | answer_confidence | picture_gain" in table
     assert f"answerable: answers by {answering}, step 'answers' (answers chosen, weights " in table
-    scores = rescore(folder).rows["first"]
+    scores = read(folder / "steps" / "first")
     assert 0 < scores.values["answer_confidence"] < 50  # one of 47, of a model of random weights

@@ -7,9 +7,9 @@ from mmgen_metrics import Answerable
 from mmgen_metrics.answerer import Answered
 
 from mmgen.errors import DataError
+from mmgen.evaluation.score import read
 from mmgen.recipe.load import load
 from mmgen.registry import installed
-from mmgen.runs.rescore import rescore
 from mmgen.runs.run import run
 
 
@@ -37,9 +37,11 @@ def test_a_model_that_writes_about_a_caption_answers_nothing_by_itself(tmp_path,
         f"answerable: {folder}: step 'both' reads image and caption; set step to one that reads a picture and a "
         "question, or question to the input that reads the question"
     )
-    scores = rescore(folder, ["answerable"], [f"answerable.answerer={folder}", "answerable.question=caption"])
-    assert "(answers written, weights " in scores.rows["both"].notes[0]
-    assert 0 <= scores.rows["both"].values["answer_confidence"] <= 100
+    metric = {"type": "answerable", "answerer": str(folder), "question": "caption"}
+    sets = [f'metrics.round_trip.{key}="{value}"' for key, value in metric.items()]
+    run(load(tmp_path / "toy.toml", installed(), None, sets)[0])
+    scores = read(folder / "steps" / "both")
+    assert "(answers written, weights " in scores.notes[0] and 0 <= scores.values["answer_confidence"] <= 100
 
 
 @pytest.mark.slow

@@ -13,12 +13,11 @@ from transformers import CLIPConfig, CLIPImageProcessor, CLIPModel
 
 from mmgen.data.datasets import pictures_of
 from mmgen.errors import DataError
-from mmgen.evaluation.score import build_metric
+from mmgen.evaluation.score import build_metric, read
 from mmgen.examples import Example, Generation
 from mmgen.parts import Picture
 from mmgen.recipe.load import load
 from mmgen.registry import installed
-from mmgen.runs.rescore import rescore
 from mmgen.runs.run import run
 from mmgen.testing import MetricSuite
 from mmgen.testing.toy import Toy
@@ -128,15 +127,15 @@ def test_a_damaged_model_is_one_line(weights, tmp_path, file, content):
 def test_files_of_predictions_have_no_pictures(weights):
     with pytest.raises(DataError) as error:
         build_metric("clip", ClipScore(model=str(weights)))
-    assert str(error.value) == "metrics.clip: needs the pictures of a run; use `mmgen score RUN`"
+    assert str(error.value) == "metrics.clip: needs the pictures of a run; add it to [metrics] and run the recipe again"
 
 
 @pytest.mark.slow
-def test_a_run_is_scored_with_its_pictures_and_scored_again(weights, tmp_path, no_page):
+def test_a_run_is_scored_with_its_pictures(weights, tmp_path, no_page):
     metrics = {"clip": {"type": "clip_score", "model": str(weights)}}
     steps = {"first": {"inputs": ["caption"], "train": ["backbone"]}}
     (tmp_path / "toy.toml").write_text(toys.recipe(output=str(tmp_path / "runs"), metrics=metrics, steps=steps))
     folder = run(load(tmp_path / "toy.toml", installed())[0]).path
     assert "clip_score" in (folder / "table.md").read_text()
-    scores = rescore(folder).rows["first"]
+    scores = read(folder / "steps" / "first")
     assert len(scores.per_example["clip_score"]) == 6 and scores.values["clip_score"] >= 0

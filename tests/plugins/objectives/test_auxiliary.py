@@ -1,7 +1,7 @@
 """Configs of auxiliary losses."""
 
 from mmgen_inputs import Grid, Text
-from mmgen_objectives.auxiliary import RegionClasses
+from mmgen_objectives.tasks import RegionClasses
 
 
 def test_it_needs_regions():

@@ -15,9 +15,8 @@ from mmgen_inputs import Text
 from mmgen_objectives import MaskedWords, SentenceImage
 
 import mmgen.testing
-from mmgen.data.collate import Collator
+from mmgen.data.collate import Collator, Source
 from mmgen.data.seeds import RngKey
-from mmgen.data.sources import Source
 from mmgen.errors import DataError
 from mmgen.examples import Example
 from mmgen.model import Objectives, compose

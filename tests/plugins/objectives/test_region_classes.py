@@ -11,7 +11,7 @@ from kit import toys
 from mmgen_generators import Masked
 from mmgen_inputs import Text
 from mmgen_objectives import MaskedRegions, RegionClasses
-from mmgen_tasks import MultipleChoice
+from mmgen_objectives.tasks import MultipleChoice
 from mmgen_vlbert import VlBert, VlBertRegions
 
 import mmgen.testing

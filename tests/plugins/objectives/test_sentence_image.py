@@ -9,7 +9,7 @@ from mmgen_encoders import Bert
 from mmgen_generators import Masked
 from mmgen_inputs import Text
 from mmgen_objectives import MaskedWords, SentenceImage
-from mmgen_objectives.sentence_image import TwoCaptions
+from mmgen_objectives.statements import TwoCaptions
 
 import mmgen.testing
 from mmgen.data.collate import Collator
@@ -37,7 +37,7 @@ def pairs(second=0.5, count=400):
         example, draw = examples[number % 20], random.Random(number)
         rest = [candidate for candidate in examples if candidate is not example]
         (row,) = reader.rows(example, draw, partial(draw.choice, rest))
-        drawn_pairs.append((example.id[1:], row.inputs["caption"], row.inputs["second"], row.labels["fits"]))
+        drawn_pairs.append((example.id[1:], row.inputs["caption"], row.inputs["second"], row.labels["drawn"]))
     return drawn_pairs
 
 
@@ -60,7 +60,7 @@ def test_validation_draws_from_all_captions_as_training_does():
     )
     collate = Collator(composed, composed.inputs, ["fits"], RngKey(0, "s"), EXAMPLES)
     rows = [row.example for example in EXAMPLES for row in collate.read(example).rows]
-    fitting = [row.inputs for row in rows if row.labels["fits"]]
+    fitting = [row.inputs for row in rows if row.labels["drawn"]]
     assert len(fitting) > 2 and all(inputs["caption"] != inputs["second"] for inputs in fitting)
 
 
@@ -75,7 +75,7 @@ def test_a_pair_is_drawn_for_every_pass_and_the_same_in_any_batch():
     collate = Collator(composed, composed.inputs, ["fits", "words"], RngKey(0, "s"), EXAMPLES)
 
     def second_captions(batch):
-        fits = batch.targets["fits"].labels["fits"].tolist()
+        fits = batch.targets["fits"].labels["classes"].tolist()
         ids = [row[row > 0].tolist() for row in batch.inputs["second"]["ids"]]
         return dict(zip(batch.ids, zip(fits, ids, strict=True), strict=True))
 

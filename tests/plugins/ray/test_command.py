@@ -12,7 +12,6 @@ from mmgen.errors import RunError
 from mmgen.runs.child import TRAINED, Settings
 from mmgen.storage.run_folder import RunFolder
 from mmgen.testing import CommandSuite
-from mmgen.training.callbacks import Event
 
 
 class TestRay(CommandSuite):
@@ -64,7 +63,7 @@ def test_messages_of_a_worker_are_those_of_a_child(tmp_path, monkeypatch):
     """A fake of Ray, whose references are what they refer to."""
     fake = SimpleNamespace(get=lambda message: message, exceptions=SimpleNamespace(RayError=RayError))
     monkeypatch.setitem(sys.modules, "ray", fake)
-    messages = Messages("a line", Event("on_update", ("first", {})), TRAINED)
+    messages = Messages("a line", ("on_update", "first", {}), TRAINED)
     child = cluster.RemoteChild(messages, RunFolder(tmp_path), None, Settings(), 0)
     child.train("first")
     assert [child.receive() for _ in range(3)] == [*messages.messages] and child.step == "first"

@@ -9,9 +9,9 @@ import pytest
 from mmgen_scenes import draw
 from mmgen_scenes.brush import INK, MARGIN, PAINT, Brush, mix, sprite
 from mmgen_scenes.detector import detector_classes
+from mmgen_scenes.tasks import SceneExpressions
 from mmgen_scenes.world import COLORS, KINDS
-from mmgen_tasks import SceneExpressions
-from mmgen_vl.boxes import iou
+from mmgen_vision.boxes import iou
 from PIL import Image, ImageChops
 
 

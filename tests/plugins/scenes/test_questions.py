@@ -9,8 +9,8 @@ from mmgen_scenes import Scenes, dependencies, questions
 from mmgen_scenes.drawn import things
 from mmgen_scenes.grammar import mentions
 from mmgen_scenes.questions import FORMS, Verdict, find_answers
+from mmgen_scenes.tasks import SceneAnswers
 from mmgen_scenes.world import sample
-from mmgen_tasks import SceneAnswers
 
 
 @pytest.mark.parametrize("seed", range(5))

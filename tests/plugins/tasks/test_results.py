@@ -1,24 +1,116 @@
-"""Options of `mmgen score` that do not fit the metrics of tasks give one line."""
+"""Result files of official evaluations: read, scored, and written so that they are read again."""
+
+import json
+import random
 
 import pytest
-from kit.results import ANNOTATIONS, score
+from kit import published
+from kit.results import ANNOTATIONS, ITEMS, PEOPLE, VCR, assert_read_again, assert_refused, cells, score
+from mmgen_data import Vqa
+from mmgen_tasks import ChoiceAccuracy, Nlvr2, PairAccuracy, Vcr, VqaAccuracy
+
+from mmgen.errors import DataError
+from mmgen.examples import Example, Prediction
+
+TRAIN = {"train_split": "val", "validation_split": "", "test_split": "val"}
+
+
+def values(config, path, examples):
+    """The scores of a result file."""
+    read = config.result_files().read(path, examples)
+    predictions = [Prediction(example.id, read[example.id], 0.0) for example in examples]
+    return config().build().score(predictions, examples).values
+
+
+def test_vqa_results_are_scored(files, tmp_path):
+    questions = [{"question_id": int(question_id), "image_id": 9, "question": "what?"} for question_id in PEOPLE]
+    answers = [(1, "Yes"), (2, "Red."), (3, "2")]
+    results = [{"question_id": question_id, "answer": answer} for question_id, answer in answers]
+    path, *_ = files(ours_json=results, q_json={"questions": questions}, val_json=ANNOTATIONS)
+    config = Vqa(folder=tmp_path, targets="answers", files={"val": "q.json"}, annotations={"val": "val.json"}, **TRAIN)
+    scores = values(VqaAccuracy, path, config.build().split("val"))
+    # answers are not normalised where all people agree
+    assert scores == {"accuracy": pytest.approx(200 / 3), "yes/no": 0, "number": 100, "other": pytest.approx(100)}
+
+
+def test_pairs_are_scored_against_those_of_a_recipe(files, tmp_path):
+    folder = published.nlvr2(tmp_path)
+    (tmp_path / "toy.toml").write_text(
+        'name = "toy"\n[backbone]\ntype = "bert"\n[inputs.statement]\ntype = "text"\n[objectives.own]\n'
+        'type = "true_or_false"\n[steps.own]\ninputs = ["statement"]\ntrain = ["backbone"]\nobjectives = ["own"]\n'
+        f'[data]\ntype = "nlvr2"\nfolder = "{folder}"\ntest_split = "dev"\n'
+    )
+    ours, theirs = files(
+        ours_csv="identifier,prediction\ndev-850-0-0,true\ndev-850-1-0,False\n",
+        theirs_csv="dev-850-0-0,True\ndev-850-1-0,True\n",
+    )
+    done = score(ours, "--against", theirs, "--references", tmp_path / "toy.toml", "--metric", "pair_accuracy")
+    assert done.exit_code == 0, done.output
+    assert cells(done.output)["accuracy"][:3] == ["100.00", "50.00", "+50.00"]
+    assert cells(done.output)["consistency"][:2] == ["100.00", "0.00"]
+    refused = score(ours, "--references", theirs, "--metric", "pair_accuracy")
+    assert refused.output.endswith("theirs.csv: the references of a task are those of a recipe or of a run; name its "
+                                   "file or folder\n")  # fmt: skip
+
+
+def test_vcr_probabilities_are_scored(files, tmp_path):
+    path, _ = files(ours_csv=VCR, val_jsonl="".join(json.dumps(item) + "\n" for item in ITEMS))
+    examples = Vcr(folder=tmp_path, subtask="both", **TRAIN).build().split("val")
+    # rationales given the right answer: 3, 2 and 1 are the likeliest, and right
+    two_thirds = pytest.approx(200 / 3)
+    assert values(ChoiceAccuracy, path, examples) == {"Q->A": two_thirds, "QA->R": 100, "Q->AR": two_thirds}
+
+
+def test_rationales_need_examples_with_the_right_answer(files):
+    form, rationale = ChoiceAccuracy.result_files(), Example("val-0-rationale", {}, labels={"choice": 3})
+    with pytest.raises(DataError, match=r"'val-0-rationale' needs the right answer, which these examples do not have"):
+        form.read(*files(r_csv=VCR), [rationale])
+    every = [Example(f"val-0-rationale-{k}", {}) for k in range(4)]
+    read = form.read(*files(r_csv=VCR), every)
+    assert [read[example.id]["choice"] for example in every] == [3, 0, 0, 0]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("metric", "name", "text", "words"),
     [
-        (
-            ("--metric", "vqa_accuracy", "--metric", "pair_accuracy"),
-            "--metric: vqa_accuracy and pair_accuracy score different kinds of predictions; use one at a time",
-        ),
-        (
-            ("--metric", "diversity", "--metric", "box_accuracy"),
-            "--metric: diversity and box_accuracy score different kinds of predictions; use one at a time",
-        ),
-        (("--metric", "vqa_accuracy"), "references have no prediction (2, 3); --partial scores the 1 that have both"),
+        (VqaAccuracy, "r_json", '{"answers": []}', "r.json: has no list 'results'"),
+        (VqaAccuracy, "r_json", '[{"question_id": 1, "answer": "a"}, {"question_id": 1, "answer": "b"}]',
+         "r.json: results[1]: duplicate question_id '1'"),
+        (PairAccuracy, "r_csv", "a-1-1-0,perhaps\n", "r.csv:1: a line must be IDENTIFIER,True or IDENTIFIER,False"),
+        (ChoiceAccuracy, "r_csv", VCR.replace("0.7", "nan", 1), "r.csv:2: probabilities must be numbers"),
+        (ChoiceAccuracy, "r_csv", VCR + "val-9,1\n", "r.csv:5: values: 2, columns: 21"),
     ],
-)
-def test_arguments_that_do_not_fit_give_one_line(files, arguments, words):
-    ours, truth = files(ours_json=[{"question_id": 1, "answer": "yes"}], val_json=ANNOTATIONS)
-    result = score(ours, "--references", truth, *arguments)
-    assert result.exit_code == 1 and words in result.output and len(result.output.splitlines()) == 1
+)  # fmt: skip
+def test_results_that_cannot_be_used(files, metric, name, text, words):
+    (path,) = files(**{name: text})
+    assert_refused(lambda: metric.result_files().read(path, []), words)
+
+
+def shares(n):
+    draw = random.Random(n)
+    row = [draw.random() for _ in range(4)]
+    return {"choice": row.index(max(row)), "probabilities": row}
+
+
+@pytest.mark.parametrize(
+    ("metric", "values"),
+    [
+        (VqaAccuracy, {"262148000": "red", "9": "two dogs, é"}),
+        (PairAccuracy, {"test1-0-1-0": {"label": "True"}, "test1-0-2-0": {"label": "False"}}),
+        (ChoiceAccuracy, {f"test-{item}-{kind}": shares(n) for item in range(2) for n, kind in
+                          enumerate(("answer", *(f"rationale-{k}" for k in range(4))))}),
+    ],
+)  # fmt: skip
+def test_written_results_are_read_again(tmp_path, metric, values):
+    assert_read_again(metric, values, tmp_path / "w.csv")
+
+
+def test_numbers_stay_numbers_and_missing_predictions_are_not_written():
+    text = VqaAccuracy.result_files().write(
+        {"26": "red", "007": {"label": "no"}}, [Example("26", {}), Example("007", {})]
+    )
+    assert json.loads(text) == [{"question_id": 26, "answer": "red"}, {"question_id": "007", "answer": "no"}]
+    for metric, example_id in ((VqaAccuracy, "7"), (PairAccuracy, "a-1-1-0"), (ChoiceAccuracy, "a-answer")):
+        with pytest.raises(DataError, match=r"example '|no prediction for 'a-answer'"):
+            metric.result_files().write({}, [Example(example_id, {}, facts={"item": "a"})])
+    assert Nlvr2.labels == ("truth",)

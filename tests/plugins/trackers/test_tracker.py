@@ -11,12 +11,10 @@ import pytest
 from click.testing import CliRunner
 from kit import toys
 from mmgen_trackers import MLflow, TensorBoard, Trackio, WandB
-from PIL import Image
 
 from mmgen.cli.recipes import check
 from mmgen.errors import DataError, install_extra
-from mmgen.examples import Generation, ResolvedExample
-from mmgen.parts import Picture, RunInfo, ShownExample
+from mmgen.parts import RunInfo
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.runs.run import run
@@ -103,7 +101,7 @@ class TestMLflow(CallbackSuite):
 
 
 def play(config, folder, done=0):
-    """The events of one step with a picture among its examples, from update `done` on."""
+    """The events of one step, from update `done` on."""
     callback = config.build()
     recipe = {"name": "toy", "training": {"batch_size": 16, "betas": [0.9, 0.999]}, "long": "x" * 900}
     callback.on_run_begin(RunInfo("toy", "default", 0, folder, recipe, ("first",)))
@@ -111,20 +109,14 @@ def play(config, folder, done=0):
     record = {"update": 1, "loss": 2.5, "losses": {"words.loss": 2.0}, "learning_rates": {"*.bias": 0.1}}
     for number in range(done, 2):
         callback.on_update("first", {**record, "update": number})
-    picture = Picture("one", lambda: Image.new("RGB", (4, 3), "red"))
-    example = ResolvedExample("one", {"caption": "a ball"}, ("what ?",))
     callback.on_validation("first", {"update": 1, "validation_loss": 2.0})
-    callback.on_examples("first", 1, [ShownExample(example, Generation("one", "why ?", (), -1.0), (picture,))])
     callback.on_epoch_end("first", {**record, "validation_loss": 2.0})
     callback.on_step_end("first", {"cider": 0.5, "none": None})
     callback.on_run_end(["| table |"])
     callback.close()
 
 
-TEXT = "one\n\ncaption: a ball\n\nreference: what ?\n\nprediction: why ?"
-
-
-def test_tensorboard_gets_every_number_by_name_examples_and_the_table(services, tmp_path):
+def test_tensorboard_gets_every_number_by_name_and_the_table(services, tmp_path):
     play(TensorBoard(), tmp_path)
     calls = services["tensorboard"]
     numbers = [(name, value, options["global_step"]) for (name, value), options in calls.named("add_scalar")]
@@ -133,10 +125,8 @@ def test_tensorboard_gets_every_number_by_name_examples_and_the_table(services, 
     assert ("validation_loss", 2.0, 1) in numbers and ("score/cider", 0.5, 1) in numbers
     assert not any("none" in name or name == "update" for name, *_ in numbers)
     texts = dict(arguments for arguments, _ in calls.named("add_text"))
-    assert texts["examples/0"] == TEXT and texts["table"] == "| table |"
+    assert texts["table"] == "| table |"
     assert "    training.batch_size = 16" in texts["recipe"]
-    ((name, image), options) = calls.named("add_images")[0]
-    assert name == "pictures/0.0" and image.shape == (1, 3, 4, 3) and options["dataformats"] == "NHWC"
     ((settings,), _) = calls.named("add_hparams")[0]
     assert settings["training.betas"] == "[0.9, 0.999]" and len(settings["long"]) == 500
     folder = str(tmp_path / "tensorboard" / "toy-default-seed0-first")
@@ -162,15 +152,14 @@ def test_the_other_services_get_what_they_can_show(services, tmp_path):
         play(config(project="mine"), tmp_path)
     logged = [(arguments[0], options["step"]) for arguments, options in services["wandb"].named("log")]
     assert ({"loss": 2.5, "losses/words.loss": 2.0, "learning_rates/_.bias": 0.1}, 0) in logged
-    assert ({"examples": [["one", TEXT.removeprefix("one\n\n")]]}, 1) in logged
-    assert ({"pictures/0": [("image", (4, 3))]}, 1) in logged and ({"table": [["| table |"]]}, 1) in logged
+    assert ({"table": [["| table |"]]}, 1) in logged
     first = services["wandb"].named("init")[0][1]
     assert first["project"] == "mine" and first["resume"] == "allow"
     steps = [options["step"] for _, options in services["wandb"].named("log")]
     assert steps == sorted(steps)  # W&B ignores what goes back
     assert services["trackio"].named("init")[0][1]["name"] == "toy-default-seed0-first"
     texts = dict(reversed(arguments) for arguments, _ in services["mlflow"].named("log_text"))
-    assert texts == {"examples/0-1.txt": TEXT, "table-1.txt": "| table |"}
+    assert texts == {"table-1.txt": "| table |"}
     metrics = [arguments[0] for arguments, _ in services["mlflow"].named("log_metrics")]
     assert {"score/cider": 0.5} in metrics
 
@@ -200,14 +189,13 @@ def test_check_names_a_missing_package_with_its_place(monkeypatch, tmp_path, mis
 
 
 @pytest.mark.slow
-def test_a_run_is_tracked_with_pictures(services, tmp_path, no_page):
+def test_a_run_is_tracked(services, tmp_path, no_page):
     image = {"image": {"type": "regions", "extractor": toys.ROI}}
     step = {"first": {"inputs": ["image"], "train": ["image", "backbone"]}}
     (tmp_path / "toy.toml").write_text(toys.recipe(output=str(tmp_path), inputs=image, steps=step))
     recipe = load(tmp_path / "toy.toml", installed(), None, ['callbacks.tensorboard.type="tensorboard"'])[0]
     run(recipe)
     calls = services["tensorboard"]
-    assert len(calls.named("add_images")) == 4  # the validation examples, after the one epoch
     assert any(name == "score/relevance" for (name, _), _ in calls.named("add_scalar")), calls.named("add_scalar")
 
 

@@ -10,7 +10,7 @@ from kit.visualbert import WORDS, D, backbone_of, build_model, examples, regions
 from mmgen_encoders import Bert
 from mmgen_generators import Masked
 from mmgen_objectives import SentenceImage
-from mmgen_tasks import AnswerClasses
+from mmgen_objectives.tasks import AnswerClasses
 from mmgen_visualbert import VisualBert, published_weights
 from torch.nn.utils.rnn import pad_sequence
 from transformers import (
@@ -22,8 +22,7 @@ import mmgen.testing
 from mmgen.data.collate import Collator
 from mmgen.errors import PluginError
 from mmgen.model import compose
-from mmgen.objectives import EncodedInputs
-from mmgen.sequence import lay_out
+from mmgen.sequence import EncodedInputs, lay_out
 from mmgen.tensors import Segment, Targets
 
 

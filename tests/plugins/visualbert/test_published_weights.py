@@ -4,7 +4,7 @@ import pytest
 import torch
 from kit.visualbert import D, backbone_of, build_model, regions
 from mmgen_objectives import SentenceImage
-from mmgen_tasks import AnswerClasses, MultipleChoice, PhraseRegions, TrueOrFalse
+from mmgen_objectives.tasks import AnswerClasses, MultipleChoice, PhraseRegions, TrueOrFalse
 from mmgen_visualbert import VisualBert
 from transformers import (
     BertConfig,

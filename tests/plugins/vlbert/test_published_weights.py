@@ -93,7 +93,7 @@ def test_every_parameter_is_loaded_from_the_file(tmp_path, model, front, inside)
     torch.save({"state_dict": saved, "optimizer": {"param_groups": [{"lr": 1e-7}]}}, tmp_path / "a.model")
     (tmp_path / "toy.toml").write_text(RECIPE)
     weights = read_published(str(tmp_path / "a.model"))
-    loaded = select_tensors(load(tmp_path / "toy.toml", installed())[0], "pre", model, weights)
+    loaded = select_tensors(load(tmp_path / "toy.toml", installed())[0].steps["pre"], model, weights)
     assert {name.removeprefix(f"vlbert.{inside}") for name in weights.left_over} == {*LEFT_OVER}
     generator = {f"generator.{name}" for name, _ in model.generator.named_parameters()}
     assert set(loaded) == {name for name, _ in model.named_parameters()} - generator

@@ -1,0 +1,255 @@
+"""VQA 1.0, VQA 2.0 and OK-VQA (Antol et al., 2015; Goyal et al., 2017; Marino et al., 2019): questions and answers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from sys import intern
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from mmgen_vision.answers import PEOPLE, most_common, normalise, tidy, weights
+from mmgen_vision.configs import Paths, SplitName, as_paths
+from mmgen_vision.lines import read_answers, read_images
+from pydantic import AfterValidator, Field
+
+from mmgen.configs import RelativeTo
+from mmgen.errors import DataError
+from mmgen.examples import Example
+from mmgen.reading.rows import Id, Key, Line, Row
+from mmgen.reading.rows import tidy as on_one_line
+
+from .questions import Entry, ReleasedQuestions
+from .releases import VQA, Release
+
+if TYPE_CHECKING:
+    from mmgen_vision.published import Files, Finder, PublishedData
+
+UNKNOWN = "<unk>"  # Pythia's first answer, which is never right
+
+
+def _official(text: str) -> str:
+    """An answer as the official evaluation reads it: two blanks stay two."""
+    on_one_line(text)  # raises
+    return intern(tidy(text))
+
+
+class Question(Row):
+    """A row of the list `questions`."""
+
+    question_id: Id
+    image_id: Key
+    question: Line
+
+
+class PersonsAnswer(Row):
+    """One of the answers to a question."""
+
+    answer: Annotated[str, AfterValidator(_official)]
+
+
+class Annotation(Row):
+    """A row of the list `annotations`: the answers of people to a question."""
+
+    question_id: Id
+    image_id: Key | None = None
+    answers: list[PersonsAnswer] = Field(min_length=1, max_length=PEOPLE)
+    multiple_choice_answer: Line | None = None
+    question_type: Line | None = None
+    answer_type: Line | None = None
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The answers."""
+        return tuple(row.answer for row in self.answers)
+
+    @property
+    def common(self) -> str:
+        """The most common answer, as published."""
+        given = self.multiple_choice_answer
+        return Counter(self.texts).most_common(1)[0][0] if given is None else given
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The types of question and answer that are known."""
+        kinds = {"question_type": self.question_type, "answer_type": self.answer_type}
+        return {name: intern(kind) for name, kind in kinds.items() if kind is not None}
+
+
+class Vqa(ReleasedQuestions):
+    """VQA: questions about images and the answers of people (VQA 1.0, VQA 2.0, OK-VQA).
+
+    With targets = "questions" the questions about an image are the texts to generate; with "answers" each question is
+    an example, whose answer is chosen or generated, and a split without annotations, such as test, has no answers. A
+    split may have several files: `files = { train = ["a.json", "b.json"] }`.
+    """
+
+    type: Literal["vqa"] = "vqa"
+    release: Literal["1.0", "2.0", "okvqa"] = Field(
+        "1.0", description="the release, which defines file names, captions and published results"
+    )
+    targets: Literal["questions", "answers", "captions"] = Field(  # type: ignore[assignment]
+        "questions",
+        description='what is learned: the questions of an image, the answer to a question, or "captions" (of the '
+        "images with questions), for a warm start",
+    )
+    prompts: Literal["none", "answer", "answer_type", "question_type"] = Field(
+        "none",
+        description="a prompt per question, from the annotations beside the questions: its most common answer "
+        '("answer: red"), the type of its answer ("answer type: yes/no") or its own ("question type: how many")',
+    )
+    annotations: Annotated[dict[SplitName, Paths], RelativeTo("folder")] = Field(
+        {}, description="split -> its annotation files, instead of the published file; [] for none"
+    )
+    num_answers: int = Field(
+        3129, ge=1, description="size of the answer vocabulary: the most common answers of the split `train`"
+    )
+    min_count: int = Field(
+        1, ge=1, description="at least this many questions must have an answer as their most common one"
+    )
+    vocabulary: Annotated[Path | None, RelativeTo("folder")] = Field(
+        None,
+        description="the answer vocabulary, in a checkpoint's order: lines (Pythia's answers_vqa.txt) or JSON "
+        "(LXMERT's trainval_label2ans.json)",
+    )
+    held_out: Annotated[Path | None, RelativeTo("folder")] = Field(
+        None,
+        description="with answers: images to test on, one number per line (a minival): `train` leaves out their "
+        "questions, any other split that has some of them has only their questions",
+    )
+    train_targets: Literal["most_common", "all"] = Field(
+        "most_common", description="answers outside of the split to evaluate: the most common answer, or all ten"
+    )
+
+    @property
+    def released(self) -> Release:
+        return VQA[self.release]
+
+    @property
+    def has_prompts(self) -> bool:
+        return self.prompts != "none"
+
+    @property
+    def labels(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("answers",) if self.targets == "answers" else super().labels
+
+    def model_post_init(self, context: Any) -> None:
+        super().model_post_init(context)
+        if self.has_prompts and self.targets != "questions":
+            raise ValueError('prompts: only questions have prompts; remove it, or set targets = "questions"')
+
+    def find(self, finder: Finder, split: str) -> Files:
+        files, given = {**super().find(finder, split)}, self.annotations.get(split)
+        names = None if given is None else as_paths(given)
+        if self.targets != "answers" and not self.has_prompts:
+            names = ()
+        published = self.released.annotations.get(split)
+        if names is None and published and (split in ("train", "val") or (self.folder / published).is_file()):
+            names = (Path(published),)
+        if self.has_prompts and not names:
+            raise DataError(
+                f"data.prompts: {self.about.name} has no annotations of '{split}'; choose another split, such as "
+                'test_split = "val"'
+            )
+        files["annotations"] = [finder.file(name, where=self.about.source) for name in names or ()]
+        shared = {"vocabulary": self.vocabulary, "held_out": self.held_out}
+        return files | {what: [finder.file(name)] for what, name in shared.items() if name is not None}
+
+    def find_captions(self, finder: Finder, published: str | None) -> list[Path]:
+        return [] if self.targets == "answers" else super().find_captions(finder, published)
+
+    def entries(self, data: PublishedData, split: str) -> Iterable[tuple[str, str, Entry]]:
+        key, prompts = {"answer": "common"}.get(self.prompts, self.prompts), dict[str, str]()
+        if self.has_prompts:
+            for name, answers in self._annotations(data, split).items():
+                value = answers.types.get(key, "") if key != "common" else answers.common
+                prompts[name] = f"{self.prompts.replace('_', ' ')}: {value}" if value else ""
+        for place, row in data.rows(split, "questions", Question, "questions", unique="question_id"):
+            yield place, row.image_id, Entry(row.image_id, [(row.question, prompts.get(row.question_id, ""))])
+
+    def read(self, data: PublishedData, split: str) -> Iterator[Example | str]:
+        """With targets = "answers", examples by the question's id:
+
+        inputs   "image": its key; "question"; "answer": the most common answer, to pretrain on questions with answers
+        targets  the ten answers of people in the split to evaluate; in other splits the most common answer, or all
+        labels   "answers": {answer: min(1, 0.3 per person who gave it)}, only answers of the vocabulary
+        facts    image, question_type, answer_type
+
+        Answers are compared as the official evaluation normalises them.
+        """
+        if self.targets != "answers":
+            yield from super().read(data, split)
+            return
+        annotated, spelling = self._annotations(data, split), self._spelling(data)
+        examples = []
+        for place, row in data.rows(split, "questions", Question, "questions", unique="question_id"):
+            answers = annotated.get(row.question_id)
+            if answers and answers.image_id not in (None, row.image_id):
+                raise DataError(
+                    f"{place}: question_id {row.question_id:.60} has image_id {row.image_id:.60} here, but "
+                    f"{answers.image_id:.60} in the annotations; use files of the same release"
+                )
+            if not row.question or (data.files[split]["annotations"] and not answers):
+                yield "question{s} without answers" if row.question else "question{s} without a text"
+            else:
+                examples.append(self._example(row, answers, split, spelling))
+        yield from self._without_held_out(data, split, examples)
+
+    def _example(self, row: Question, answers: Annotation | None, split: str, spelling: Mapping[str, str]) -> Example:
+        inputs, facts = {"image": row.image_id, "question": row.question}, {"image": row.image_id}
+        if answers is None:
+            return Example(row.question_id, inputs, (), facts, {"answers": {}})
+        every = split == self.test_split or self.train_targets == "all"
+        targets = answers.texts if every else tuple(filter(None, (answers.common,)))
+        weighted = {
+            spelling[answer]: weight
+            for answer, weight in weights(map(normalise, answers.texts)).items()
+            if answer in spelling
+        }
+        inputs |= {"answer": answers.common} if answers.common else {}
+        return Example(row.question_id, inputs, targets, {**facts, **answers.types}, {"answers": weighted})
+
+    def _without_held_out(self, data: PublishedData, split: str, examples: list[Example]) -> list[Example]:
+        """The examples about the images that a split may have."""
+        if self.held_out is None:
+            return examples
+        held_out = data.once("held out", lambda: read_images(data.files[split]["held_out"][0]))
+        if split == self.train_split:
+            return [example for example in examples if example.inputs["image"] not in held_out]
+        return [example for example in examples if example.inputs["image"] in held_out] or examples
+
+    def _annotations(self, data: PublishedData, split: str) -> Mapping[str, Annotation]:
+        """The answers of people, by question."""
+        rows = data.rows(split, "annotations", Annotation, "annotations", unique="question_id")
+        return data.once(f"annotations {split}", lambda: {row.question_id: row for _, row in rows})
+
+    def _answers(self, data: PublishedData) -> tuple[str, ...]:
+        """The answer vocabulary."""
+        files = data.files[self.train_split]
+        if self.vocabulary is not None:
+            return data.once("vocabulary", lambda: read_answers(files["vocabulary"][0]))
+        if not files["annotations"]:
+            raise DataError(
+                f"{self.about.name}: the split '{self.train_split}' has no annotations, so its answers cannot be "
+                "counted; name files in data.annotations, or a file of answers in data.vocabulary"
+            )
+        common = (normalise(row.common) for row in self._annotations(data, self.train_split).values())
+        return data.once(
+            "vocabulary", lambda: most_common(common, self.num_answers, self.min_count, files["annotations"][0])
+        )
+
+    def _spelling(self, data: PublishedData) -> dict[str, str]:
+        """Normalised answer -> its spelling in the vocabulary, the first of several."""
+        answers = (answer for answer in reversed(self._answers(data)) if answer != UNKNOWN)
+        return {normalise(answer): answer for answer in answers}
+
+    def vocabularies(self, data: PublishedData) -> Mapping[str, tuple[str, ...]]:
+        return {"answers": self._answers(data)} if self.targets == "answers" else {}
+
+    def described(self, data: PublishedData) -> Mapping[str, Any]:
+        """Also the size of the answer vocabulary, and a hash of it."""
+        if self.targets != "answers":
+            return super().described(data)
+        digest = hashlib.sha256("\n".join(self._answers(data)).encode()).hexdigest()
+        return {"answers": len(self._answers(data)), "answers_fingerprint": digest[:16]}

@@ -1,1 +1,0 @@
-"""The task Flickr30K Entities: which box each phrase of a caption refers to."""

@@ -1,1 +1,0 @@
-"""The task NLVR2: is a statement true of two photographs?"""

@@ -1,1 +1,0 @@
-"""The task VQA: questions about a picture, and the answers of people."""

@@ -1,0 +1,196 @@
+"""The data set of published files: finds them, reads a split on first use, leaves out what cannot be used."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mmgen.errors import DataError
+from mmgen.examples import Example
+from mmgen.features.images import images_by_key, open_image
+from mmgen.parts import Dataset, Picture
+from mmgen.reading.rows import Model, raw_rows, validated
+
+if TYPE_CHECKING:
+    from .configs import Published
+
+Files = Mapping[str, Sequence[Path]]
+Value = TypeVar("Value")
+
+log = logging.getLogger("mmgen")
+
+
+class Finder:
+    """Looks for the files of a data set and collects the missing ones until `finish`."""
+
+    def __init__(self, config: Published) -> None:
+        self.config = config
+        self._missing: list[str] = []
+
+    def file(self, *names: Path | str, where: str = "") -> Path:
+        """The first of these names that exists, gzipped or not; else the first name. `where`: where to get the file."""
+        folder = self.config.folder
+        for name in names:
+            for path in (folder / name, *(folder / below / Path(name).name for below in self.config.below)):
+                for candidate in (path, path.with_name(f"{path.name}.gz")):
+                    if candidate.is_file():
+                        return candidate
+        self._missing.append(f"  {folder / names[0]}{where and f'  <- {where}'}")
+        return folder / names[0]
+
+    def subfolder(self, name: Path | str, where: str) -> Path:
+        """A folder. `where`: where to get it."""
+        if not (path := self.config.folder / name).is_dir():
+            self._missing.append(f"  {path} (a folder)  <- {where}")
+        return path
+
+    def finish(self) -> None:
+        """Raises one DataError that lists all missing files and folders."""
+        if missing := list(dict.fromkeys(self._missing)):
+            count = f"{len(missing)} files are" if len(missing) > 1 else "a file is"
+            advice = (
+                f"  put the files there, or name others in [data] (`mmgen plugins {self.config.type}` has the keys)"
+            )
+            raise DataError("\n".join((f"{self.config.about.name}: {count} missing:", *missing, advice)))
+
+
+class PublishedData(Dataset):
+    """The data set of a `Published` config. Raises DataError at once if files are missing, and on first use of a split
+    if its files are invalid."""
+
+    def __init__(self, config: Published) -> None:
+        self.config, self.about = config, config.about
+        finder = Finder(config)
+        used = (config.train_split, config.validation_split, config.test_split)
+        self.files = {split: config.find(finder, split) for split in config.names() if split in used}
+        if config.images is not None:
+            finder.subfolder(config.images, "data.images names the folder of raw images")
+        finder.finish()
+        self._splits: dict[str, tuple[Sequence[Example], Counter[str]]] = {}
+        self._split_of: dict[str, str] = {}  # id of an example -> the split that has it
+        self._lacking: dict[str, dict[str, list[str]]] = {}
+        self._values: dict[str, Any] = {}
+
+    def rows(
+        self, split: str, files: str, model: type[Model], at: str = "", unique: str = ""
+    ) -> Iterator[tuple[str, Model]]:
+        """The rows of a split's files, with their places: see `mmgen.reading.rows`."""
+        lines = chain.from_iterable(raw_rows(path, at) for path in self.files[split][files])
+        return validated(lines, model, unique)
+
+    def once(self, name: str, read: Callable[[], Value]) -> Value:
+        """A value that is read on first use."""
+        if name not in self._values:
+            self._values[name] = read()
+        return self._values[name]
+
+    def main_file(self, split: str) -> Path:
+        """The file that lists the examples of a split."""
+        return next(chain.from_iterable(self.files[split].values()))
+
+    def splits(self) -> tuple[str, ...]:
+        return tuple(self.files)
+
+    def split(self, name: str) -> Sequence[Example]:
+        return self._load(name)[0]
+
+    def vocabularies(self) -> Mapping[str, tuple[str, ...]]:
+        return self.config.vocabularies(self)
+
+    def lacking(self, split: str) -> Mapping[str, Sequence[str]]:
+        """As for all data sets; also of a split in which no example remains."""
+        try:
+            self.split(split)
+        except DataError:
+            if split not in self._lacking:
+                raise
+        return self._lacking[split]
+
+    def describe(self) -> dict[str, Any]:
+        """A dict of name; examples: {split: number}; counts: {split: why examples are left out: number}; licence;
+        source; and what the config adds."""
+        splits = {name: self._load(name) for name in self.files}
+        return {
+            "name": self.about.name,
+            "examples": {name: len(examples) for name, (examples, _) in splits.items()},
+            "counts": {
+                name: {why.format(s="s"): n for why, n in counts.items()} for name, (_, counts) in splits.items()
+            },
+            "licence": self.about.licence,
+            "source": self.about.source,
+            **self.config.described(self),
+        }
+
+    def pictures(self) -> Iterator[Picture]:
+        if self.config.images is None:
+            raise DataError(
+                f"{self.about.name} has no raw images; set data.images, or give the embedder a file of features"
+            )
+        keys = (key for split in self.files for example in self.split(split) for key in example.shown("image"))
+        for key in dict.fromkeys(keys):
+            if key in self.pictures_at:
+                boxes, region_names = self.config.boxes(self, key) or (None, None)
+                yield Picture(key, partial(open_image, self.pictures_at[key]), boxes, region_names)
+
+    @cached_property
+    def pictures_at(self) -> dict[str, Path]:
+        """Key -> file in the folder of images."""
+        assert self.config.images is not None  # `pictures` checks this
+        return images_by_key(self.config.folder / self.config.images)
+
+    def _load(self, name: str) -> tuple[Sequence[Example], Counter[str]]:
+        """The examples of a split that remain, and how many were left out, by why; logged once."""
+        if name not in self.files:
+            raise DataError(f"{self.about.name}: split '{name}' is not in use; the splits are: {', '.join(self.files)}")
+        if name in self._splits:
+            return self._splits[name]
+        counts, examples, lacking = Counter[str](), list[Example](), dict[str, dict[str, None]]()
+        for item in self.config.read(self, name):
+            if isinstance(item, str):
+                counts[item] += 1
+                continue
+            if (split := self._split_of.setdefault(item.id, name)) != name:
+                raise DataError(
+                    f"{self.main_file(name)}: '{item.id}' is also in the split '{split}' ({self.main_file(split)}); an "
+                    "example must be in one split only"
+                )
+            gaps = dict(self._gaps(name, item))
+            for gap, keys in gaps.items():
+                lacking.setdefault(gap, {}).update(dict.fromkeys(keys))
+            counts.update(f"example{{s}} {gap.replace('without_', 'without a ')}" for gap in gaps)
+            if not gaps or self.config.missing == "keep":
+                examples.append(item)
+        self._lacking[name] = {gap: [*keys] for gap, keys in lacking.items()}
+        left_out = ", ".join(f"{n:,} {why.format(s='s' * (n != 1))}" for why, n in counts.items())
+        first = next((f" (first: {next(iter(keys))})" for keys in lacking.values()), "")
+        if not examples:
+            raise DataError(
+                f"{self.main_file(name)}: no examples remain for the split '{name}': "
+                f"{left_out or 'the file is empty'}{first}"
+            )
+        if lacking and self.config.missing == "error":
+            raise DataError(
+                f'{self.main_file(name)}: {left_out}{first}; set missing = "drop" to leave their examples out, or '
+                '"keep" to keep them'
+            )
+        if left_out:
+            done = "kept or left out" if lacking and self.config.missing == "keep" else "left out"
+            log.warning("%s %s: %s %s", self.about.name, name, done, left_out)
+        self._splits[name] = examples, counts
+        return self._splits[name]
+
+    def _gaps(self, split: str, example: Example) -> Iterator[tuple[str, Sequence[str]]]:
+        """What an example lacks, and its images that lack it."""
+        keys = example.shown("image")
+        if gap := self.config.lacks(self, split, example):
+            yield gap, keys or [example.id]
+        if self.config.images is not None:
+            if absent := [key for key in keys if key not in self.pictures_at]:
+                yield "without_picture", absent
+            elif not keys:
+                yield "without_picture", [example.id]
