@@ -171,6 +171,6 @@ def _unread(recipe: Recipe, datasets: Datasets, steps: Sequence[str], backbone: 
             limits["targets"] = getattr(recipe.generator, "max_tokens", 1) - 1 or None  # without the end token
         for name, limit in limits.items():
             tokens = backbone.text_encoder(texts[name]) if limit and texts[name] else []
-            if cut := sum(len(ids) > limit for ids in tokens):
+            if cut := sum(len(ids) > (limit or 0) for ids in tokens):
                 of = f"{'the first ' * (len(source.examples) > COUNTED)}{len(tokens):,} texts"
                 yield f"{name}: {cut:,} of {of} are longer than {limit} tokens (max_tokens) and are cut"

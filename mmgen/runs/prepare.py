@@ -107,11 +107,8 @@ def _unlike(extractor: Extractor, store: FeatureStore, datasets: Datasets) -> st
                 ours, theirs = record.features, known.features
                 if ours.shape[1] != theirs.shape[1]:
                     return f"width {theirs.shape[1]} in the file, {ours.shape[1]} of this extractor"
-                if (
-                    boxes
-                    and np.shape(record.boxes) == np.shape(boxes)
-                    and np.allclose(record.boxes, boxes, 0, SAME_BOX)
-                ):
+                found = () if record.boxes is None else record.boxes
+                if boxes and np.shape(found) == np.shape(boxes) and np.allclose(found, boxes, 0, SAME_BOX):
                     pairs = [pair for pair in zip(ours, theirs, strict=True) if all(np.ptp(row) for row in pair)]
                     mean = np.mean([np.corrcoef(*pair)[0, 1] for pair in pairs] or [1])
                     if mean < LEAST_CORRELATION:

@@ -122,7 +122,8 @@ class ExportedWeights(PublishedWeights):
         if part.startswith(EMBEDDERS):
             saved = read_table(self._folder / INPUTS).get(name, {}).get("fingerprint")
             settings = json.loads(json.dumps(self._model.embedders[name].inferred_settings()))
-            if saved != settings.get("fingerprint") and saved and not self._recipe.inputs[name].allow_other_features:
+            allowed = getattr(self._recipe.inputs[name], "allow_other_features", False)
+            if saved and saved != settings.get("fingerprint") and not allowed:
                 return False
         if kind == "objectives":
             ours, theirs = self._model.vocabularies, read_vocabularies(self._folder)

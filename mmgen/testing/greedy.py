@@ -16,7 +16,7 @@ from ..decoding import Decoding
 from ..examples import Generation
 from ..objectives import Generator, Sequencer, TextTargets
 from ..parts import Backbone
-from ..search import Limits, as_generations, search
+from ..search import as_generations, search
 from ..sequence import Prefix
 from ..tensors import PAD, WRITTEN, Batch, Layout, Loss, Tail, Targets
 
@@ -66,8 +66,8 @@ class GreedyGenerator(Generator):
     def generate(self, model: Sequencer, batch: Batch, options: Decoding) -> list[list[Generation]]:
         prefix = model.prefix(batch)
         start = torch.full_like(prefix.free, model.backbone.end_id)
-        limits = Limits.of(model.backbone, self.max_tokens)
-        results = search(Rereader(model, prefix, self.reader), start, options, limits)
+        stepper = Rereader(model, prefix, self.reader)
+        results = search(stepper, start, options, model.backbone, self.max_tokens)
         return as_generations(results, batch.ids, model.backbone)
 
 

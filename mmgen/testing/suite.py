@@ -67,7 +67,7 @@ class Suite(Generic[Tried]):
     def test_config_survives_json(self) -> None:
         config = self.config()
         with explained("the config cannot be read from the JSON of a run folder"):
-            restored = Parts(installed()).check(type(config), config.model_dump(mode="json"))
+            restored = Parts(installed(), {}).read(type(config), config.model_dump(mode="json"))
         assert restored == config, (
             f"{config!r} changes to {restored!r} in the JSON of a run folder; a field with another part must be "
             "SerializeAsAny[...]"

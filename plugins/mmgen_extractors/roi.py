@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from mmgen_vision.cnn import CnnExtractor, Network, extract_records, weights_name
+from mmgen_vision.cnn_config import CnnConfig
 from PIL import Image
 from torch import Tensor
 from torchvision.ops import roi_align
@@ -23,18 +24,17 @@ DETECTOR = "detector"  # in a saved extractor's folder: the folder of its detect
 class RoiFeatures(CnnExtractor):
     """Extracts features (R, C x pool x pool) for a picture's R boxes."""
 
-    def __init__(self, config: Roi | TimmGrid, folder: Path | None = None) -> None:
+    def __init__(self, config: CnnConfig, folder: Path | None = None) -> None:
         level, pool, size = config.feature_settings()
         self.network = Network(config.model, config.weights, config.seed, level, size, folder=folder)
         self.batch_size = config.batch_size
         self.detector = None
         boxes: dict[str, Any]
         if isinstance(config, TimmGrid):
-            self.pooling, boxes = (
-                RoiPooling(pool, parts_of_picture(config.grid), own_boxes=False),
-                {"grid": config.grid},
-            )
+            self.pooling = RoiPooling(pool, parts_of_picture(config.grid), own_boxes=False)
+            boxes = {"grid": config.grid}
         else:
+            assert isinstance(config, Roi)
             spread = [box for parts in range(1, config.spread + 1) for box in parts_of_picture(parts)]
             self.pooling, boxes = RoiPooling(pool, spread), {"spread": config.spread}
             if config.detector:

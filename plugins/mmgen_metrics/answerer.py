@@ -85,7 +85,7 @@ class Answerer:
 
     def _value_of_input(self, name: str, picture: Picture) -> Any:
         features = self.predictor.features
-        if name not in features:
+        if name not in features.embedders:
             return picture
         record = next(iter(features.extractor(name).records([picture])), None)
         if record is None or isinstance(record, FailedImage):
