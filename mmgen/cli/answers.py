@@ -53,7 +53,7 @@ query_options = together(
 @click.command()
 @query_options
 @click.option(
-    "--n", type=int, help=f"Number of different texts per query, 1 to {MOST_TEXTS}; by default as [decoding] says."
+    "--n", type=click.IntRange(1, MOST_TEXTS), help="Number of different texts per query; by default as [decoding] says."
 )
 @click.option(
     "--seed",
