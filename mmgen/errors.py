@@ -95,11 +95,12 @@ def blame(error: BaseException) -> str:
 
 
 def as_mmgen_error(error: Exception) -> MmgenError | None:
-    """The error of a worker as a person is to see it, if it is one of mmgen's, of the system, or out of a plugin."""
+    """An error as a person is to see it, if it is one of mmgen's, of the system, or out of a plugin."""
     if isinstance(error, MmgenError):
         return error
     if isinstance(error, OSError):
-        return RunError(str(error))
+        place = error.filename or "standard output or an output file"
+        return RunError(f"{place}: {error.strerror}" if error.errno else str(error))
     return PluginError(line) if (line := blame(error)) else None
 
 

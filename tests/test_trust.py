@@ -318,7 +318,7 @@ def test_names_do_not_lead_out_of_a_folder(place):
     data = Table(folder=place / "data", images="images", validation_split="", test_split="train").build()
     assert "no examples remain" in refusal(data.split, "train")
     put(place / "b/model.safetensors.index.json", {"weight_map": {"a": "../encoder/model.safetensors"}})
-    assert "not weights files of its folder" in refusal(read_published, str(place / "b"))
+    assert "not a weights file of its folder" in refusal(read_published, str(place / "b"))
     recipe = json.loads((place / "export/recipe.json").read_text())
     for table in ({"steps": {"../x": recipe["steps"]["both"]}}, {"inputs": {"../x": {"type": "text"}}}):
         put(place / "export/recipe.json", recipe | table)

@@ -15,7 +15,7 @@ import click
 
 from .. import __version__
 from ..commands import GOES_ON, PATH, build_command
-from ..errors import MmgenError, PluginError, RecipeError, blame, did_you_mean, shown
+from ..errors import PluginError, as_mmgen_error, did_you_mean
 from ..progress import tell
 from ..registry import installed, load_files
 from ..training.signals import stop_signals_as_ctrl_c
@@ -67,7 +67,7 @@ def with_plugin_option(command: click.Command) -> click.Command:
 
 class Commands(click.Group):
     """The group of all commands, of the core and of plugins. A broken plugin disables no command of another. A user's
-    mistake or a stop prints one line with its notes, not a traceback; the exit code is 1."""
+    mistake or a stop prints one line, not a traceback; the exit code is 1."""
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         with _errors_in_a_line(context):  # `--help` prints here
@@ -118,28 +118,22 @@ def _errors_in_a_line(context: click.Context) -> Iterator[None]:
     try:
         with stop_signals_as_ctrl_c():
             yield
-    except KeyboardInterrupt as stop:
-        _fail(context, "; ".join(filter(None, ["stopped", context.meta.get(GOES_ON)])), stop.__cause__ or stop)
+    except KeyboardInterrupt:
+        _fail(context, "; ".join(["stopped", *filter(None, [context.meta.get(GOES_ON)])]))
     except (click.ClickException, click.exceptions.Exit, click.Abort):
         raise
     except BrokenPipeError:
         context.exit(1)  # the reader of standard output has closed it
     except Exception as error:
-        if isinstance(error, OSError) and error.errno:
-            line = shown(f"{error.filename or 'standard output or an output file'}: {error.strerror}")
-        else:
-            line = str(error) if isinstance(error, MmgenError) else shown(blame(error))
-        if not line:
+        if not (known := as_mmgen_error(error)):
             raise
-        _fail(context, line, error)
+        _fail(context, str(known))
     finally:
         _flush_output()
 
 
-def _fail(context: click.Context, line: str, error: BaseException) -> None:
-    notes = map(shown, getattr(error, "__notes__", ()))
-    separator = "\n" if isinstance(error, RecipeError) else "; "  # each mistake in a recipe has its own line
-    tell(f"error: {separator.join([line, *notes])}", err=True)
+def _fail(context: click.Context, message: str) -> None:
+    tell(f"error: {message}", err=True)
     context.exit(1)
 
 

@@ -42,7 +42,8 @@ query_options = together(
         "--step",
         "steps",
         "NAME",
-        "The step whose weights to use; by default the best one that reads the given inputs. Several for --as.",
+        "The step whose weights to use; by default the best one that reads the given inputs. For --as all of them, "
+        "else the last.",
     ),
     click.option("--out", type=FILE, help="Write the answers to this file, as JSONL."),
     shard_option,
@@ -53,32 +54,22 @@ query_options = together(
 @click.command()
 @query_options
 @click.option(
-    "--n", type=click.IntRange(1, MOST_TEXTS), help="Number of different texts per query; by default as [decoding] says."
+    "--n",
+    type=click.IntRange(1, MOST_TEXTS),
+    help="Number of different texts per query; by default as [decoding] says.",
 )
 @click.option(
     "--seed",
     type=click.IntRange(0),
     help="Of a decoding that samples: the same seed gives a query the same texts; by default drawn, and said.",
 )
-@repeated(
-    "--prompt",
-    "prompts",
-    "TEXT",
-    "Shorthand for --input prompt=TEXT: what a text is to fit, such as 'answer: red'. Each prompt has its own texts.",
-)
-@repeated(
-    "--avoid",
-    "avoided",
-    "TEXT",
-    "Shorthand for --input avoid=TEXT: a text that the new texts are to differ from.",
-)
-def generate(pairs: tuple[str, ...], prompts: tuple[str, ...], avoided: tuple[str, ...], **options: Any) -> None:
+def generate(**options: Any) -> None:
     """Generate texts for your own pictures and texts.
 
     SOURCES are images, folders of images, or JSONL files and tables (CSV, TSV) whose fields or columns are inputs of
-    the model in the run folder RUN. --input also gives inputs."""
-    shorthands = [*(f"prompt={prompt}" for prompt in prompts), *(f"avoid={text}" for text in avoided)]
-    _answer([*pairs, *shorthands], writes=True, **options)
+    the model in the run folder RUN. --input also gives inputs: prompt=TEXT is what a text is to fit, such as 'answer:
+    red', and avoid=TEXT a text that the new texts are to differ from; both may be repeated."""
+    _answer(writes=True, **options)
 
 
 @click.command()
@@ -136,8 +127,6 @@ def _answer(
     pairs = [*pairs, *([f"caption={caption}"] if caption else [])]
     if not sources and not pairs:
         raise MmgenError("no input; give a picture, a folder, a table, a JSONL file, --input NAME=VALUE, or --caption")
-    if len(steps) > 1 or (shard and not out):
-        raise MmgenError("--shard requires --out FILE, and several --step require --as FORMAT")
     from ..features.shards import Shard
 
     part = Shard.parse(shard or "1/1")
@@ -149,14 +138,13 @@ def _answer(
 
     refuse_overwriting("--out", out, sources)
     queries = read_sources(sources, named_values(pairs))
-    predictor, decoding = load_for(run, queries, steps[0] if steps else None, sets, writes), None
+    predictor, decoding = load_for(run, queries, steps[-1] if steps else None, sets, writes), None
     if writes:
         keys = [key for setting in sets for key in setting_table(setting)[0].get("decoding", {})]
         decoding = predictor.decoding(n, {key: getattr(predictor.recipe.decoding, key) for key in keys})
-    if shard and out:
-        first, last = (len(queries) * number // part.count for number in (part.number - 1, part.number))
-        queries, out = queries[first:last], shard_path(out, part.number, part.count)
-    answer_all(predictor, queries, out, decoding, seed)
+    first, last = (len(queries) * number // part.count for number in (part.number - 1, part.number))
+    out = shard_path(out, part.number, part.count) if shard and out else out
+    answer_all(predictor, queries[first:last], out, decoding, seed)
 
 
 def answer_all(

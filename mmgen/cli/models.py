@@ -37,8 +37,7 @@ def export(where: str, folder: Path, step: str | None, **options: Any) -> None:
 
     predictor = load(where, step)
     path = predictor.save(folder, **options)
-    files = [file for file in path.rglob("*") if file.is_file()]
-    tell(f"{path}: step '{predictor.step}', {len(files)} files, {sum(file.stat().st_size for file in files):,} bytes")
+    tell(f"{path}: step '{predictor.step}'")
     tell(f'use it: mmgen {"generate" if predictor.kind == "text" else "predict"} {path} ..., or mmgen.load("{path}")')
 
 
@@ -46,18 +45,13 @@ def export(where: str, folder: Path, step: str | None, **options: Any) -> None:
 @click.argument("folder", type=PATH)
 @click.argument("where")
 @click.option("--private", is_flag=True, help="Create the repository as a private one.")
-@click.option("--yes", is_flag=True, help="Upload without asking.")
-def push(folder: Path, where: str, private: bool, yes: bool) -> None:
+def push(folder: Path, where: str, private: bool) -> None:
     """Upload an exported model to the Hugging Face Hub.
 
     FOLDER is the export, and WHERE is hf:user/name, or hf:user/name@branch. The token is that of `hf auth login`, or of
     the environment variable HF_TOKEN."""
-    from ..inference.hub import check_export
     from ..inference.hub import push as upload
 
-    check_export(folder)
-    if not yes:
-        click.confirm(f"upload {folder} to {where}?", default=True, abort=True)
     tell(upload(folder, where, private=private))
 
 

@@ -29,9 +29,9 @@ def plugins(context: click.Context, names: tuple[str, ...], strict_plugins: bool
     if not names:
         _write_parts(formatter, registry)
     tell(formatter.getvalue())
-    for problem in problems(registry):
+    for problem in (failures := problems(registry)):
         tell(f"error: {problem}", err=True)
-    if strict_plugins and problems(registry):
+    if strict_plugins and failures:
         context.exit(1)
 
 
@@ -73,7 +73,7 @@ def _write_keys(formatter: click.HelpFormatter, registry: Registry, name: str) -
                 formatter.write_paragraph()
                 rows = [
                     (key + f" = {default}" * bool(default), f"{values.replace('`', '')}: {description}")
-                    for key, values, default, description in (keys(config) if part.config.in_recipes else ())
+                    for key, values, default, description in keys(config)
                 ]
                 if rows:
                     formatter.write_dl(rows)
@@ -94,10 +94,9 @@ def new(name: str, kind: str) -> None:
     """Create a Python package with a part named NAME.
 
     The package can be installed, passes its tests and runs as it is."""
-    folder, files = create(name, kind, installed())
-    for file in files:
+    for file in (files := create(name, kind, installed())):
         tell(file)
-    tell(f"\nnext:  cd {folder} && pip install -e . && pytest && mmgen run recipe.toml")
+    tell(f"\nnext:  cd {files[0].parts[0]} && pip install -e . && pytest && mmgen run recipe.toml")
 
 
 @click.command()

@@ -121,30 +121,27 @@ def score(predictions: Path, references: Path, against: Path | None, out: Path |
     for file in files:
         read = scoring.read_predictions(file, kinds, form, expected)
         pairs.append(
-            {example.id: (example, texts) for example, texts in scoring.pair(read, expected, file, options["partial"])}
+            {example.id: texts[0] for example, texts in scoring.pair(read, expected, file, options["partial"])}
         )
-    shared = [example_id for example_id in pairs[0] if example_id in pairs[-1]]
-    if not shared:
+    examples = [example for example in expected if example.id in pairs[0].keys() & pairs[-1].keys()]
+    if not examples:
         raise MmgenError(f"{' and '.join(map(str, files))}: the files have no example in common")
-    names = tell_apart(files)
-    names[-1] += " (again)" * (names[1:] == names[:1])
+    systems = tell_apart(files)
+    systems[-1] += " (again)" * (systems[1:] == systems[:1])
     compared, scores = scoring.compare(
-        {name: [of_file[key][1][0] for key in shared] for name, of_file in zip(names, pairs, strict=True)},
-        [pairs[0][key][0] for key in shared],
+        {name: [of_file[example.id] for example in examples] for name, of_file in zip(systems, pairs, strict=True)},
+        examples,
         metrics,
         resamples=options["resamples"],
         progress=Bars(),
     )
-    left = f" of {len(expected)}" * (len(expected) != len(shared))
-    notes = [f"{len(shared)}{left} examples", *compared.notes]
+    notes = [f"{len(examples)} of {len(expected)} examples", *compared.notes]
     notes += [RESAMPLED.format(options["resamples"])] * bool(options["resamples"])
-    notes += [f"difference: {names[0]} minus {names[-1]}; p: two-sided, paired"] * bool(against)
-    rows = {row.labels[0]: {name: asdict(cell) for name, cell in row.cells.items()} for row in compared.rows}
+    notes += [f"difference: {systems[0]} minus {systems[-1]}; p: two-sided, paired"] * bool(against)
     if out:  # before anything is printed: standard output may be closed
-        of_systems = {
-            name: {"values": scored.values, "notes": scored.notes, "per_example": {"id": shared, **scored.per_example}}
-            for name, scored in scores.items()
-        }
-        write_json(out, {"rows": rows, **of_systems})
+        rows = {row.labels[0]: {name: asdict(cell) for name, cell in row.cells.items()} for row in compared.rows}
+        per_example = {name: scored.per_example for name, scored in scores.items()}
+        ids = [example.id for example in examples]
+        write_json(out, {"rows": rows, "ids": ids, "per_example": per_example, "notes": compared.notes})
         notes.append(f"{out}: written")
     tell("\n".join([table(compared.by_score()), "", *notes]))

@@ -47,15 +47,13 @@ def check_(**options: Any) -> None:
     backbone = None
     with contextlib.suppress(MmgenError):  # an encoder that is missing is among the missing parts
         backbone = recipe.backbone.build(texts=[*datasets.texts()])
-    findings = [*all_findings(recipe, datasets, backbone)]
-    for finding in findings:
-        if not finding.stops:
+    problems = list[str]()
+    for finding in all_findings(recipe, datasets, backbone):
+        if finding.stops:
+            problems.append(str(finding))
+        else:
             tell(finding)
-    problems = [
-        *(str(finding) for finding in findings if finding.stops),
-        *missing_parts(recipe, recipe.ordered(), layers),
-    ]
-    if problems:
+    if problems := [*problems, *missing_parts(recipe, recipe.ordered(), layers)]:
         raise MmgenError("\n  ".join(["this would stop a run:", *problems]))
 
 
@@ -117,8 +115,6 @@ def _fill(
     if config.source != reads:
         other = "extract" if reads == "file" else "import"
         raise MmgenError(f"--type {kind}: is for `mmgen features {other}`")
-    if reads == "file" and not Path(source).exists():
-        raise DataError(f"{source}: no such file or folder")
     images = Path(source) if reads == "file" else pictures_of(source)
     progress, dtype = Bars(), "float32" if float32 else "float16"
     summary = extract(config.build(), images, store, dtype=dtype, shard=part, progress=progress)

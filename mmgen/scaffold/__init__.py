@@ -26,9 +26,9 @@ PLACES = {  # template -> its path; other files go into the package under their 
 }
 
 
-def create(name: str, kind: str, registry: Registry) -> tuple[Path, list[Path]]:
-    """Write the package `mmgen-NAME` into a new folder; returns the folder and its files. Raises
-    PluginError for a name that is invalid or taken."""
+def create(name: str, kind: str, registry: Registry) -> list[Path]:
+    """Write the package `mmgen-NAME` into a new folder; returns its files. Raises PluginError for a name that is
+    invalid or taken."""
     name = re.sub("^mmgen[-_]", "", name)
     if not re.fullmatch(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", name):
         raise PluginError(f"'{name}' is not a valid name; use small letters, digits and hyphens, such as log-mel")
@@ -56,4 +56,4 @@ def create(name: str, kind: str, registry: Registry) -> tuple[Path, list[Path]]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(Template(text).substitute(names), encoding="utf-8")
         written.append(path)
-    return folder, written
+    return written

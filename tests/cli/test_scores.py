@@ -27,6 +27,6 @@ def test_the_command_shows_pairs_and_intervals(tmp_path):
     assert float(table["CIDEr"][0]) - float(table["CIDEr"][2]) == pytest.approx(float(table["CIDEr"][4]), abs=0.02)
     saved = json.loads((tmp_path / "o.json").read_text())
     assert saved["rows"]["difference"]["BLEU-4"]["p"] == pytest.approx(1 / 201)
-    assert len(saved["poor.json"]["per_example"]["id"]) == len(saved["poor.json"]["per_example"]["CIDEr"]) == 40
+    assert len(saved["ids"]) == len(saved["per_example"]["poor.json"]["CIDEr"]) == 40
     again = cells(score(good, "--references", references, "--against", good, *FAST).output)
     assert again["CIDEr"][-1] == "1.000" == again["BLEU-4"][-1]
