@@ -223,10 +223,6 @@ class BackboneConfig(PartConfig):
         """The path or hub name of its pretrained weights, which a model card names if it is not a path."""
         return None
 
-    def check_weights(self) -> None:
-        """Raise DataError for weights that `build` would refuse, as far as files of this machine say so; reads no
-        tensor. Only `mmgen check` calls it."""
-
 
 class TrainedConfig(PartConfig):
     """What a step trains: an objective or the generator.

@@ -78,12 +78,12 @@ def placed(path: Path) -> Iterator[None]:
 
 
 def blame(error: BaseException) -> str:
-    """An exception out of a plugin in one line: the package, the function, file:line, and what was raised; "" if no
-    code of a plugin was running. With MMGEN_TRACEBACK=1 the traceback is printed."""
+    """An exception out of a plugin in one line: its package or file, the function, file:line, and what was raised; ""
+    if no code of a plugin was running. With MMGEN_TRACEBACK=1 the traceback is printed."""
     packages, place = _packages(), ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         module, file = str(frame.f_globals.get("__name__", "")).split("."), Path(frame.f_code.co_filename).name
-        if package := packages.get(module[0]):
+        if package := packages.get(module[0], frame.f_globals.get("MMGEN_FILE")):
             path = "/".join([*(module if file == "__init__.py" else module[:-1]), file])
             place = f"{package}, {frame.f_code.co_qualname} ({path}:{line})"
     if not place:
@@ -95,11 +95,12 @@ def blame(error: BaseException) -> str:
 
 
 def as_mmgen_error(error: Exception) -> MmgenError | None:
-    """The error of a worker as a person is to see it, if it is one of mmgen's, of the system, or out of a plugin."""
+    """An error as a person is to see it, if it is one of mmgen's, of the system, or out of a plugin."""
     if isinstance(error, MmgenError):
         return error
     if isinstance(error, OSError):
-        return RunError(str(error))
+        place = error.filename or "standard output or an output file"
+        return RunError(f"{place}: {error.strerror}" if error.errno else str(error))
     return PluginError(line) if (line := blame(error)) else None
 
 

@@ -9,13 +9,11 @@ from __future__ import annotations
 import contextlib
 import io
 import math
-import shutil
 import sys
 import time
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
-from typing import TextIO
 
 from .errors import printable
 
@@ -97,11 +95,6 @@ def tell(text: object = "", *, err: bool = False) -> None:
     stream = sys.stderr if err else sys.stdout
     with contextlib.suppress(*[OSError] * err):  # the terminal may be closed, and there is nowhere to say so
         print(printable(str(text)), file=stream, flush=True)
-
-
-def width(stream: TextIO | None) -> int | None:
-    """Columns of a stream's terminal; None without a terminal, where lines may have any length."""
-    return shutil.get_terminal_size().columns if stream is not None and stream.isatty() else None
 
 
 def table(rows: Sequence[Sequence[str]], texts: int = 1) -> str:

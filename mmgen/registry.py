@@ -1,19 +1,26 @@
 """The registry: plugins found and imported, their parts, those that failed, lookup by name.
 
-Nothing here is global. `installed()` reads the entry points and returns a frozen registry; tests build theirs with
-`collect`. A plugin that fails is recorded with its reason and never stops another.
+`installed()` reads the entry points and returns a frozen registry; tests build theirs with `collect`. A plugin that
+fails is recorded with its reason and never stops another. A plugin can also be a file: `load_files` executes it, which
+only happens to files that a person has named.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
+import importlib.util
 import inspect
 import itertools
+import os
 import re
+import sys
+import traceback
 import typing
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import Distribution, entry_points
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -28,11 +35,13 @@ SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z`\[])")
 
 @dataclass(frozen=True)
 class Source:
-    """The source of a plugin: the name of its entry point, its distribution, and the distribution's version."""
+    """The source of a plugin: the name of its entry point, its distribution, and the distribution's version. Of a file:
+    the name of its module, the file's name, and a digest of its content."""
 
     plugin: str
     distribution: str
     version: str
+    file: Path | None = None
 
     def __str__(self) -> str:
         return f"{self.distribution} {self.version}"
@@ -106,6 +115,15 @@ class Registry:
         """The parts of a kind that recipes can use, by name. Names of several parts are left out."""
         return {name: parts[0] for name, parts in self.by_name(kind).items() if len(parts) == 1}
 
+    def files(self, configs: Iterable[PartConfig] | None = None) -> dict[str, Path]:
+        """The files that are plugins, by name; of these configs only."""
+        classes = None if configs is None else {*map(type, configs)}
+        return {
+            part.source.distribution: part.source.file
+            for part in self.parts
+            if part.source.file and (classes is None or part.config in classes)
+        }
+
     def conflicts(self) -> list[str]:
         """One line for every name that several parts have."""
         return [conflict(parts) for kind in KINDS for parts in self.by_name(kind).values() if len(parts) > 1]
@@ -117,14 +135,52 @@ def conflict(parts: list[Part]) -> str:
     return f"the {parts[0].kind} '{parts[0].name}' is provided by {owners}; rename or uninstall all but one"
 
 
+_loaded_files: dict[Path, tuple[Source, ModuleType]] = {}
+
+
+def load_files(paths: Iterable[str | Path]) -> None:
+    """Execute files that are plugins, each once, and add their parts to those that `installed` returns. A file may have
+    hooks; without them, every config class that it defines is a part. Raises PluginError.
+
+    Its folder is appended to the path of imports, so that worker processes find the file."""
+    for path in map(Path, paths):
+        real = path.resolve()
+        if real in _loaded_files:
+            continue
+        if not real.is_file() or real.suffix != ".py" or not real.stem.isidentifier():
+            raise PluginError(f"{path}: no such plugin; name a Python file, such as my_metric.py")
+        sys.path.append(str(real.parent))
+        importlib.invalidate_caches()
+        spec = importlib.util.find_spec(real.stem)
+        if spec is None or os.path.realpath(spec.origin or "") != str(real):
+            raise PluginError(f"{path}: another module is called '{real.stem}'; rename the file")
+        try:
+            module = importlib.import_module(real.stem)
+        except (Exception, SystemExit) as error:
+            frames = reversed(traceback.extract_tb(error.__traceback__))
+            line = next((f.lineno for f in frames if f.filename == spec.origin), getattr(error, "lineno", 1))
+            raise PluginError(f"{path}:{line}: {reason(error)}") from None
+        source = Source(real.stem, real.name, hashlib.sha256(real.read_bytes()).hexdigest()[:12], path)
+        if broken := collect([(source, module)]).broken:
+            del sys.modules[real.stem]  # a file that is mended can be loaded
+            raise PluginError(f"{path}: {broken[0].reason}")
+        vars(module)["MMGEN_FILE"] = str(path)  # for `errors.blame`
+        _loaded_files[real] = source, module
+        installed.cache_clear()
+
+
 @functools.cache
-def installed() -> Registry:
-    """The parts of every installed distribution with an entry point in the group `mmgen`; read once."""
-    loaded, broken = list[tuple[Source, ModuleType]](), list[BrokenPlugin]()
+def installed(hook: str = "") -> Registry:
+    """The parts of every installed distribution with an entry point in the group `mmgen`, and of loaded files; read
+    once. `hook`: import only modules whose source names this hook, since to import all takes a third of a second."""
+    loaded, broken = [*_loaded_files.values()], list[BrokenPlugin]()
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         assert entry.dist is not None  # only entry points built by hand have none
         source = Source(entry.name, *_distribution(entry.dist))
         try:
+            spec = importlib.util.find_spec(entry.module) if hook else None
+            if spec and spec.origin and hook not in Path(spec.origin).read_text(encoding="utf-8"):
+                continue
             loaded.append((source, entry.load()))
         except (Exception, SystemExit) as error:  # whatever the import of a third party does, the other plugins load
             broken.append(BrokenPlugin(source, reason(error)))
@@ -157,8 +213,10 @@ def reason(error: BaseException) -> str:
 def _plugin_parts(source: Source, module: ModuleType) -> Iterator[Part | BrokenPlugin]:
     """The parts of one plugin. A mistake in one hook affects only this hook."""
     hooks = {name: hook for name, hook in vars(module).items() if name.startswith("register_")}
-    kinds = {hook: (kind, base_class) for kind, (hook, base_class) in KINDS.items()}
-    if not hooks:
+    kinds = {hook: base_class for hook, base_class in KINDS.values()}
+    configs = _config_classes(module) if source.file and not hooks else []
+    yield from (_checked(source, config, KINDS[config.kind][1]) for config in configs)
+    if not hooks and not configs:
         yield BrokenPlugin(source, f"provides nothing: {module.__name__} has none of the hooks {', '.join(kinds)}")
     elif (required := getattr(module, "MMGEN_API", API_VERSION)) != API_VERSION:
         wrong = f"requires version {required!r} of the plugin contract, but this mmgen has version {API_VERSION}"
@@ -170,15 +228,27 @@ def _plugin_parts(source: Source, module: ModuleType) -> Iterator[Part | BrokenP
         elif not hasattr(hook, f"{GROUP}_impl"):
             yield BrokenPlugin(source, f"{name} is not decorated with @mmgen.hookimpl")
         else:
-            kind, base_class = kinds[name]
             try:
-                for config in hook():
-                    if wrong := _config_problem(config, base_class):
-                        yield BrokenPlugin(source, f"{name}: {wrong}")
-                    else:
-                        yield Part(kind, config.model_fields["type"].default, config, source)
+                yield from (_checked(source, config, kinds[name], f"{name}: ") for config in hook())
             except (Exception, SystemExit) as error:
                 yield BrokenPlugin(source, f"{name}: {reason(error)}")
+
+
+def _config_classes(module: ModuleType) -> list[type[PartConfig]]:
+    """The config classes that a module defines; those whose names begin with an underscore are its own affair."""
+    return [
+        value
+        for name, value in vars(module).items()
+        if inspect.isclass(value) and issubclass(value, PartConfig) and hasattr(value, "kind")
+        if value.__module__ == module.__name__ and not name.startswith("_")
+    ]
+
+
+def _checked(source: Source, config: Any, base_class: type[PartConfig], place: str = "") -> Part | BrokenPlugin:
+    """The part of a config, which must be of this class. `place`: the beginning of an error."""
+    if wrong := _config_problem(config, base_class):
+        return BrokenPlugin(source, f"{place}{wrong}")
+    return Part(base_class.kind, config.model_fields["type"].default, config, source)
 
 
 def _config_problem(config: Any, base_class: type[PartConfig]) -> str:

@@ -15,6 +15,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # two workers of pytest share two cores
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as every command does, before torch starts
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+os.environ |= {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_VERBOSITY": "error", "TRANSFORMERS_VERBOSITY": "error"}
 
 
 import pytest

@@ -40,10 +40,10 @@ def test_nothing_is_printed_past_it():
 def test_a_log_is_printable(capsys):
     import logging
 
-    from mmgen.cli import Printable
+    from mmgen.cli import Notes
 
-    record = logging.LogRecord("mmgen", logging.INFO, "", 1, "%s: skipped", (ODD,), None)
-    assert Printable().format(record) == f"{SPELT}: skipped"
+    Notes().handle(logging.LogRecord("mmgen", logging.INFO, "", 1, "%s: skipped", (ODD,), None))
+    assert capsys.readouterr().err == f"{SPELT}: skipped\n"
 
 
 def test_wide_letters_take_two_columns_and_marks_none():

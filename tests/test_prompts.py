@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 from kit import naive, toys
-from mmgen_encoders import Albert, Bert, Roberta
+from mmgen_encoders import Bert, Roberta
 from mmgen_generators import Causal, Masked
 from mmgen_generators.masked import MaskedTargets
 from mmgen_inputs import Text
@@ -24,8 +24,8 @@ PROMPTS = ("red ball", "how many", "", "the dog near")
 WAYS = [
     pytest.param(Masked, Bert, id="masked"),
     pytest.param(Causal, Bert, id="causal"),
-    pytest.param(Masked, Albert, id="masked, without a cache"),
-    pytest.param(Causal, Albert, id="causal, without a cache"),
+    pytest.param(Masked, toys.Albert, id="masked, without a cache"),
+    pytest.param(Causal, toys.Albert, id="causal, without a cache"),
     pytest.param(Masked, Roberta, id="masked, roberta", marks=pytest.mark.slow),
 ]
 SEARCHES = {

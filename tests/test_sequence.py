@@ -5,7 +5,7 @@ import pytest
 import torch
 from kit import toys
 from kit.bag import Bag
-from mmgen_encoders import Albert, Bert, Roberta
+from mmgen_encoders import Bert, Roberta
 from mmgen_generators import Causal, Masked
 from mmgen_generators.causal_writing import CausalStepper
 from mmgen_generators.masked_writing import MaskedStepper
@@ -122,7 +122,7 @@ def by_hand(built, example, tail, masked):
     return backbone.logits(out.last_hidden_state[0, -1]).log_softmax(-1)
 
 
-FAMILIES = [Bert, *(pytest.param(family, marks=pytest.mark.slow) for family in (Roberta, Albert))]
+FAMILIES = [Bert, *(pytest.param(family, marks=pytest.mark.slow) for family in (Roberta, toys.Albert))]
 
 
 @pytest.mark.parametrize("position", [0, -2], ids=["one position for all", "an extra row"])
@@ -151,7 +151,7 @@ def test_next_token_training_equals_rows_by_hand(position):
     assert built(batch_of(built, examples)).sums["generator.loss"].item() == pytest.approx(total, rel=1e-5)
 
 
-@pytest.mark.parametrize("family", [Bert, Albert], ids=["with a cache", "without"])
+@pytest.mark.parametrize("family", [Bert, toys.Albert], ids=["with a cache", "without"])
 @torch.no_grad()
 def test_every_step_of_writing_is_a_row_by_hand_while_inputs_leave(family):
     """Three rows per input, which are exchanged; finished inputs are dropped one by one."""

@@ -11,15 +11,17 @@ import struct
 import zipfile
 import zlib
 from pathlib import Path
+from textwrap import dedent
 
 import h5py
 import numpy as np
 import pytest
 import torch
-from kit import archives, frcnn, published, small_runs, stores
+from kit import archives, frcnn, plugin_files, published, small_runs, stores, toys
 from kit.damage import check_memory, confined
 from kit.pictures import png
 from kit.refusals import refusal
+from kit.thirdparty import AUDIO
 from mmgen_data import Table
 from mmgen_encoders import AnyEncoder, Bert
 from mmgen_encoders.loading import read_pooler
@@ -316,9 +318,64 @@ def test_names_do_not_lead_out_of_a_folder(place):
     data = Table(folder=place / "data", images="images", validation_split="", test_split="train").build()
     assert "no examples remain" in refusal(data.split, "train")
     put(place / "b/model.safetensors.index.json", {"weight_map": {"a": "../encoder/model.safetensors"}})
-    assert "not weights files of its folder" in refusal(read_published, str(place / "b"))
+    assert "not a weights file of its folder" in refusal(read_published, str(place / "b"))
     recipe = json.loads((place / "export/recipe.json").read_text())
     for table in ({"steps": {"../x": recipe["steps"]["both"]}}, {"inputs": {"../x": {"type": "text"}}}):
         put(place / "export/recipe.json", recipe | table)
         with pytest.raises(RecipeError, match=r"recipe.json: (steps|inputs).../x: "):
             mmgen.load(place / "export")
+
+
+REFUSING = (  # commands that read a recipe, a run or an export which names a plugin
+    "show writes.toml",
+    "data check writes.toml",
+    "score good.jsonl --references writes.toml",
+    "report writes",
+    "info writes",
+    "generate writes --caption x",
+    "generate exported --caption x",
+    "predict writes --caption x",
+    "probe writes",
+    "export exported other",
+    "info exported",
+    "serve exported --port 0",
+    "judge make writes",
+)
+
+
+@pytest.fixture
+def naming(tmp_path, monkeypatch) -> Path:
+    """A recipe, its run and its export, which name a file that leaves a mark when it is executed."""
+    monkeypatch.chdir(tmp_path)
+    mmgen.load(shutil.copytree(small_runs.drawn("writes"), "writes")).save("exported", extractor=False)
+    put(Path("writes.toml"), b'plugins = ["bomb.py"]\n' + small_runs.recipe_of("writes").read_bytes())
+    put(Path("bomb.py"), dedent(AUDIO).encode() + b"\nfrom pathlib import Path\nPath('mark').touch()\n")
+    put(Path("good.jsonl"), {"id": "1", "text": "a"})
+    for folder in ("writes", "exported"):
+        put(Path(folder, "recipe.json"), json.loads(Path(folder, "recipe.json").read_text()) | {"plugins": ["bomb.py"]})
+    return tmp_path
+
+
+def executes(folder: Path, *arguments: str) -> tuple[bool, str]:
+    """Whether a command executes the file, and what it says."""
+    with plugin_files.forgotten():
+        done = toys.mmgen_here(folder, *arguments)
+    mark = folder / "mark"
+    executed = mark.exists()
+    mark.unlink(missing_ok=True)
+    return executed, done.stderr
+
+
+def test_a_file_of_a_recipe_a_run_or_an_export_is_executed_only_if_it_is_named(naming):
+    for command in REFUSING:
+        executed, message = executes(naming, *command.split())
+        assert not executed and re.search(r"needs the parts in bomb.py; if you trust.*--plugin \S*bomb.py", message), (
+            command
+        )
+    for model in ("writes", "exported"):
+        with pytest.raises(RecipeError, match="needs the parts in bomb.py"):
+            mmgen.load(model)
+        assert executes(naming, "info", model, "--plugin", "bomb.py") == (True, "")
+    assert executes(naming, "compare", "writes")[0] is False
+    assert executes(naming, "check", "writes.toml") == (True, "")
+    assert executes(naming, "run", "writes.toml", "--step", "none")[0]

@@ -1,10 +1,9 @@
-"""The entry of the command line: `main`, errors as one line, exit codes, signals, a lost output. Starts quickly."""
+"""The entry of the command line: `main`, its commands and their help in groups, the option --plugin of every command,
+errors as one line, exit codes, signals, a lost output. Starts quickly."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
-import faulthandler
 import logging
 import os
 import sys
@@ -15,23 +14,62 @@ from typing import Any
 import click
 
 from .. import __version__
-from ..commands import GOES_ON, LEARNING
-from ..errors import MmgenError, RecipeError, blame, printable, shown
+from ..commands import GOES_ON, PATH, build_command
+from ..errors import PluginError, as_mmgen_error, did_you_mean
 from ..progress import tell
-from ..settings import Config
+from ..registry import installed, load_files
 from ..training.signals import stop_signals_as_ctrl_c
-from .lookup import Lookup
+from .answers import generate, predict
+from .models import export, info, probe, push
+from .parts import plugin, plugins, problems, schema
+from .recipes import check, init, run, show
+from .results import compare, report, score
+from .stores import data, features
 
-DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # errors of a disk that name no file
+ENVIRONMENT = {  # of libraries, which read it when they are imported
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",  # they would break those of mmgen
+    "HF_HUB_VERBOSITY": "error",
+    "TRANSFORMERS_VERBOSITY": "error",
+    "TOKENIZERS_PARALLELISM": "false",
+    "OMP_WAIT_POLICY": "passive",  # see `mmgen.training.threads`
+}
 
 
-class Commands(Lookup):
-    """The group of all commands. A user's mistake or a stop prints one line with its notes, not a traceback; the exit
-    code is 1."""
+GROUPS = {  # heading in the help -> its commands
+    "Start": (run, init, check, show, report),
+    "Your data": (data, features),
+    "Use a trained run": (generate, predict, export, push, info, probe),
+    "Evaluate": (score, compare),
+    "Extend": (plugins, plugin, schema),
+}
+CORE = {str(command.name): command for commands in GROUPS.values() for command in commands}
+HOOK = "register_commands"  # only plugins that have it are imported to look for a command
+plugin_option = click.Option(
+    ["--plugin", "plugin_files"],
+    type=PATH,
+    metavar="FILE",
+    multiple=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda context, option, files: load_files(files),
+    help="A Python file with parts, which is executed. May be repeated.",
+)
+
+
+def with_plugin_option(command: click.Command) -> click.Command:
+    """The command, which now has the option --plugin, as its commands have; not one that hands on its options."""
+    for below in command.commands.values() if isinstance(command, click.Group) else ():
+        with_plugin_option(below)
+    if not (plugin_option in command.params or command.context_settings.get("ignore_unknown_options")):
+        command.params.append(plugin_option)
+    return command
+
+
+class Commands(click.Group):
+    """The group of all commands, of the core and of plugins. A broken plugin disables no command of another. A user's
+    mistake or a stop prints one line, not a traceback; the exit code is 1."""
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        with contextlib.suppress(OSError, RuntimeError, AttributeError):  # stderr has no file descriptor
-            faulthandler.enable()  # a crash in a plugin or a library prints its place
         with _errors_in_a_line(context):  # `--help` prints here
             return super().parse_args(context, args)
 
@@ -39,90 +77,81 @@ class Commands(Lookup):
         with _errors_in_a_line(context):
             return super().invoke(context)
 
+    def list_commands(self, context: click.Context) -> list[str]:
+        return sorted({*CORE, *installed(HOOK).by_name("command")})
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """The command of this name. Raises PluginError if there is none, suggesting another one and naming broken
+        plugins, or if several plugins have one."""
+        if name not in (names := self.list_commands(context)):
+            advice = did_you_mean(name, names) or "; `mmgen --help` lists all commands"
+            broken = "".join(f"\n  {plugin}" for plugin in installed().broken)
+            raise PluginError(f"no command is named '{name}'{advice}{broken}")
+        command = CORE.get(name)
+        try:
+            command = command or build_command(installed(HOOK).get("command", name).config.model_validate({}))
+        except Exception:
+            if not context.resilient_parsing:
+                raise
+            return click.Command(name)  # a shell completes a line
+        return with_plugin_option(command)
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write every name with its summary, in groups."""
+        registry = installed(HOOK)
+        groups = {
+            heading: {str(command.name): command.get_short_help_str(99) for command in commands}
+            for heading, commands in GROUPS.items()
+        }
+        for part in registry.of_kind("command"):
+            groups.setdefault(getattr(part.config, "group", ""), {})[part.name] = part.summary
+        width = max(len(name) for summaries in groups.values() for name in summaries)
+        for heading, summaries in groups.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), text) for name, text in summaries.items()])
+        for problem in problems(registry):
+            tell(f"error: {problem}", err=True)
+
 
 @contextlib.contextmanager
 def _errors_in_a_line(context: click.Context) -> Iterator[None]:
     try:
         with stop_signals_as_ctrl_c():
             yield
-    except KeyboardInterrupt as stop:
-        how = context.meta.get(GOES_ON)
-        _print_error(f"stopped; {how}" if how else "stopped", stop.__cause__ or stop)
-        context.exit(1)
-    except click.UsageError as error:
-        message = error.format_message()
-        shown_message = printable(message) + (hint(error) if isinstance(error, click.NoSuchOption) else "")
-        if shown_message == message:
-            raise
-        raise click.UsageError(shown_message, error.ctx) from None
+    except KeyboardInterrupt:
+        _fail(context, "; ".join(["stopped", *filter(None, [context.meta.get(GOES_ON)])]))
     except (click.ClickException, click.exceptions.Exit, click.Abort):
         raise
     except BrokenPipeError:
         context.exit(1)  # the reader of standard output has closed it
     except Exception as error:
-        if not (line := _in_a_line(error)):
+        if not (known := as_mmgen_error(error)):
             raise
-        _print_error(line, error)
-        context.exit(1)
+        _fail(context, str(known))
     finally:
         _flush_output()
 
 
-def _in_a_line(error: Exception) -> str:
-    """An error that a person, their machine or a plugin has caused, in a line; "" for any other."""
-    if isinstance(error, MmgenError):
-        return str(error)
-    if isinstance(error, ImportError) and "shared object" in str(error):
-        advice = "check the limit of memory (ulimit -v) and the installation"
-        return f"a compiled library cannot be loaded: {shown(str(error))}; {advice}"
-    if isinstance(error, OSError) and (error.filename is not None or error.errno in DISK_ERRORS):
-        return shown(f"{error.filename or 'standard output or an output file'}: {error.strerror}")
-    return shown(blame(error))
+def _fail(context: click.Context, message: str) -> None:
+    tell(f"error: {message}", err=True)
+    context.exit(1)
 
 
 def _flush_output() -> None:
     """Flush standard output. Where that fails, discard the rest: otherwise Python fails at exit, even after a run that
     went on without standard output."""
     try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
     except OSError:
-        with contextlib.suppress(OSError), Path(os.devnull).open("w") as nothing:
+        with Path(os.devnull).open("w") as nothing:
             os.dup2(nothing.fileno(), sys.stdout.fileno())
 
 
-def hint(error: click.NoSuchOption) -> str:
-    """How to set a recipe key that was written as an option; "" for any other unknown option."""
-    from ..decoding import Decoding
-    from ..recipe.tables import TABLES, Recipe
+class Notes(logging.Handler):
+    """Prints log messages for people."""
 
-    options = error.ctx.command.params if error.ctx else []
-    if not any(option.name == "sets" and option.metavar == "A.B=VALUE" for option in options):
-        return ""
-    key = error.option_name.lstrip("-").replace("-", "_")
-    if key == "profile":  # a key of the recipe, which --set refuses
-        return " `mmgen check` checks every profile; `mmgen run` and `mmgen show` have --profile."
-    tables: dict[str, type[Config]] = {**TABLES, "decoding": Decoding}
-    homes = [f"{table}.{key}" for table, config in tables.items() if key in config.model_fields]
-    homes += [key] if key in Recipe.model_fields else []
-    if homes:
-        return f" '{key}' is a recipe key: --set {homes[0]}=VALUE."
-    if any("--input" in option.opts for option in options):
-        return f" Give an input of the model with --input {key}=VALUE; set recipe keys with --set A.B=VALUE."
-    return " Set recipe keys with --set A.B=VALUE."
-
-
-def _print_error(what: str, error: BaseException) -> None:
-    notes = map(shown, getattr(error, "__notes__", ()))
-    separator = "\n" if isinstance(error, RecipeError) else "; "  # each mistake in a recipe has its own line
-    tell(f"error: {separator.join([what, *notes])}", err=True)
-
-
-class Printable(logging.Formatter):
-    """Formats log messages without characters that a terminal must not receive."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return printable(super().format(record))
+    def emit(self, record: logging.LogRecord) -> None:
+        tell(self.format(record), err=True)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -131,10 +160,7 @@ def main() -> None:
     """Train pretrained encoders to generate text: BERT-gen and visual question generation."""
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # characters outside its encoding are escaped
-    handler = logging.StreamHandler()
-    handler.setFormatter(Printable())
-    logging.basicConfig(handlers=[handler])
+    logging.basicConfig(handlers=[Notes()], format="%(message)s")
     logging.getLogger("mmgen").setLevel(logging.INFO)
-    logging.getLogger(LEARNING).setLevel(logging.WARNING)  # these notes matter only to commands that train
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when torch starts; see `mmgen.training.threads`
+    for name, value in ENVIRONMENT.items():
+        os.environ.setdefault(name, value)

@@ -1,68 +1,89 @@
-"""Commands about recipes: show, check, init."""
+"""Commands about recipes: run, show, check, init."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
 from pathlib import Path
+from typing import Any
 
 import click
 
-from ..commands import profile_option, recipe_argument, set_option
+from ..commands import PATH, goes_on, profile_option, recipe_argument, repeated, set_option, training_options
 from ..errors import MmgenError
-from ..progress import tell
+from ..progress import Bars, tell
+
+
+@click.command()
+@training_options
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 64),
+    help="Number of steps that may train at the same time, each in its own process and on its own GPU if there are "
+    "GPUs; by default the recipe's value. The weights do not depend on this option.",
+)
+@repeated(
+    "--track",
+    "trackers",
+    "NAME",
+    "Shorthand for --set callbacks.NAME.type=NAME: tensorboard, wandb, trackio, mlflow, or another callback.",
+)
+@goes_on("run the same command again to resume from the last checkpoint")
+def run(sets: tuple[str, ...], seed: int | None, seeds: int, trackers: tuple[str, ...], **options: Any) -> None:
+    """Train every step of RECIPE, write its texts and score them. A stopped run resumes where it stopped."""
+    sets += tuple(f"callbacks.{name}.type={json.dumps(name)}" for name in trackers)
+    sets += () if seed is None else (f"seed={seed}",)
+    recipe, layers = load_recipe(options.pop("recipe"), options.pop("profile"), sets, plugins=True)
+    recipe.check_steps(only := options.pop("steps"))
+    from ..runs.run import run_seeds
+    from ..training.threads import AUTO
+
+    threads = options.pop("threads") or AUTO
+    run_seeds(recipe, seeds, Bars(), only=only, threads=threads, layers=layers, **options)
 
 
 @click.command()
 @recipe_argument
 @profile_option
 @set_option
-def show(recipe: Path, profile: str | None, sets: tuple[str, ...]) -> None:
-    """Print RECIPE with all layers merged, and the origin of each value; name each key that has no effect."""
+def show(**options: Any) -> None:
+    """Print a recipe with merged layers and the origin of each value.
+
+    RECIPE is its file. Each key that has no effect is named."""
     from ..recipe.show import toml
 
-    loaded_recipe, layers = load_recipe(recipe, profile, sets)
-    tell(toml(loaded_recipe.identity(), layers))
+    recipe, layers = load_recipe(**options)
+    tell(toml(recipe.identity(), layers))
     for remark in layers.remarks:
         tell(remark, err=True)
 
 
 @click.command()
-@click.argument("recipes", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("recipes", nargs=-1, required=True, type=PATH)
 @set_option
 def check(recipes: tuple[Path, ...], sets: tuple[str, ...]) -> None:
     """Check RECIPES, with all of their profiles, without running anything."""
     from ..recipe.layers import profiles
     from ..recipe.weight_files import weight_errors
 
-    problems, notes = list[str](), list[str]()
-    count = 0
+    problems, notes, count = list[str](), list[str](), 0
     for recipe in recipes:
         try:
-            profile_names = profiles(recipe)
-        except MmgenError as error:  # no such file, say; the other recipes are checked
-            problems.append(str(error))
-            continue
-        count += len(profile_names)
-        places: dict[str, list[str | None]] = {}  # problem -> the profiles that have it
-        for profile in profile_names:
-            try:
-                resolved, layers = load_recipe(recipe, profile, sets)
-                lines = weight_errors(resolved, resolved.steps, layers)
+            for profile in profiles(recipe):
+                count += 1
+                try:
+                    loaded, layers = load_recipe(recipe, profile, sets, plugins=True)
+                except MmgenError as error:
+                    problems += str(error).split("\n")
+                    continue
+                problems += weight_errors(loaded, loaded.steps, layers)
                 notes += layers.remarks
                 notes += [
                     f"{layers.opening(('callbacks', name))}{problem}; a run goes on without this callback"
-                    for name, callback in resolved.callbacks.items()
+                    for name, callback in loaded.callbacks.items()
                     if (problem := callback.problem())
                 ]
-            except MmgenError as error:
-                lines = str(error).split("\n")
-                notes += getattr(error, "__notes__", [])
-            for line in lines:
-                places.setdefault(line, []).append(profile)
-        problems += [
-            line if len(found_in) == len(profile_names) else f"{line} ({_name_profiles(found_in)})"
-            for line, found_in in places.items()
-        ]
+        except MmgenError as error:  # no such file, say; the other recipes are checked
+            problems.append(str(error))
     for note in dict.fromkeys(notes):
         tell(note, err=True)
     if problems:
@@ -70,33 +91,25 @@ def check(recipes: tuple[Path, ...], sets: tuple[str, ...]) -> None:
     tell(f"{count} configuration{'s' * (count > 1)} in {len(recipes)} recipe{'s' * (len(recipes) > 1)}: no errors")
 
 
-def _name_profiles(names: Sequence[str | None]) -> str:
-    """Profiles as text: "profiles sample and paper"; None is the recipe without one."""
-    named = [name for name in names if name]
-    words = [f"profile{'s' * (len(named) > 1)} {', '.join(named)}"] if named else []
-    return " and ".join(["without a profile"] * (None in names) + words)
-
-
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path), default=Path("recipes"))
+@click.argument("folder", type=PATH, default=Path("recipes"))
 def init(folder: Path) -> None:
     """Copy mmgen's example recipes into FOLDER (default: ./recipes)."""
     from importlib.resources import files
 
     folder.mkdir(parents=True, exist_ok=True)
-    recipe_files = (file for file in files("mmgen").joinpath("recipes").iterdir() if file.name.endswith(".toml"))
-    for source in sorted(recipe_files, key=lambda file: file.name):
+    for source in sorted(files("mmgen").joinpath("recipes").iterdir(), key=str):
         target = folder / source.name
         if target.exists():
             tell(f"{target}: already exists; skipped")
         else:
-            target.write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+            target.write_bytes(source.read_bytes())
             tell(target)
 
 
-def load_recipe(recipe: Path, profile: str | None, sets: tuple[str, ...]):
-    """The checked recipe that a command names, and where every value came from."""
+def load_recipe(recipe: Path, profile: str | None, sets: tuple[str, ...], plugins: bool = False):
+    """The checked recipe that a command names, and where every value came from. `plugins`: see `mmgen.recipe.load`."""
     from ..recipe.load import load
     from ..registry import installed
 
-    return load(recipe, installed(), profile, sets)
+    return load(recipe, installed(), profile, sets, plugins)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -121,17 +119,6 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 
 
 def shard_path(path: Path, number: int, count: int) -> Path:
-    """The file of a shard's answers: "answers.jsonl" -> "answers-3-of-8.jsonl"."""
-    return path.with_name(f"{path.stem}-{number}-of-{count}{path.suffix}")
-
-
-def merged(path: Path) -> list[dict[str, Any]]:
-    """The answers of all shards of `path`, in the order of the queries. Raises DataError for a shard that is
-    missing."""
-    pattern = re.compile(rf"{re.escape(path.stem)}-[0-9]+-of-([0-9]+){re.escape(path.suffix)}")
-    count = max((int(match[1]) for file in path.parent.glob("*") if (match := pattern.fullmatch(file.name))), default=1)
-    files = [shard_path(path, number, count) for number in range(1, count + 1)]
-    if missing := [file.name for file in files if not file.exists()]:
-        raise DataError(f"{path}: {' and '.join(missing)} of {count} shards missing; run them with --shard")
-    rows = itertools.zip_longest(*map(lines_of, files))
-    return [line for row in rows for line in row if line is not None]
+    """The file of a shard's answers: "answers.jsonl" -> "answers-03-of-64.jsonl". The files of all shards, in the order
+    of their names, are the whole."""
+    return path.with_name(f"{path.stem}-{number:0{len(str(count))}}-of-{count}{path.suffix}")

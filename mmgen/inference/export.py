@@ -13,7 +13,8 @@ from ..files import write_folder, write_json
 from ..model import EMBEDDERS
 from ..parts import Embedder
 from ..recipe.paths import without_local_paths
-from ..recipe.tables import PRETRAINED, NoData, Recipe
+from ..recipe.tables import PRETRAINED, NoData, Recipe, parts_in
+from ..registry import installed
 from ..storage.model_files import EXTRACTORS, write_model_files
 from ..storage.run_folder import RunFolder
 from ..storage.weights import state, write_tensors
@@ -105,7 +106,8 @@ def _exported_recipe(predictor: Predictor, extractor: bool) -> Recipe:
         "data": NoData(about=recipe.only_about(predictor.step)[:80]),
         **dict.fromkeys(("metrics", "probes", "callbacks"), {}),
     }
-    return without_local_paths(recipe.model_copy(update=changes))
+    exported = without_local_paths(recipe.model_copy(update=changes))
+    return exported.model_copy(update={"plugins": tuple(map(Path, installed().files(parts_in(exported))))})
 
 
 def _adds_terms(embedder: Embedder) -> bool:

@@ -20,7 +20,7 @@ from ..files import read_table
 from ..recipe.load import with_settings
 from ..recipe.messages import describe_mistake
 from ..recipe.tables import NoData, Recipe
-from ..registry import installed
+from ..registry import installed, load_files
 from ..storage.model_files import (
     EXTRACTORS,
     INPUTS,
@@ -48,6 +48,7 @@ def load(
     sets: Sequence[str] = (),
     device: str | torch.device | None = None,
     dtype: str | torch.dtype = "float32",
+    plugins: Sequence[str | Path] = (),
     **hub: Any,
 ) -> Predictor:
     """Load a model as a predictor: from a run, from an export, or from the Hugging Face Hub.
@@ -61,6 +62,7 @@ def load(
     sets    overrides of decoding, and of an input's extractor and features: "decoding.num_beams=4"
     device  default: a GPU if there is one, else "cpu"
     dtype   of weights and computations: "float32", "bfloat16" or "float16"
+    plugins files with parts that the model needs, which are executed
     hub     options of `huggingface_hub.snapshot_download`: token, cache_dir, local_files_only
 
     Raises RunError, RecipeError, DataError, PluginError and UnavailableError."""
@@ -69,6 +71,7 @@ def load(
             f"--set {fixed[0]}: the settings of a trained run are fixed; only decoding.* and an input's extractor, "
             "features, allow_other_features (inputs.NAME.*) can be overridden"
         )
+    load_files(plugins)
     folder = RunFolder(find_folder(where, **hub))
     recipe = folder.recipe(installed())
     trained = trained_steps(folder, recipe)

@@ -39,6 +39,7 @@ def model_card(predictor: Predictor, recipe: Recipe, half: bool) -> str:
         half=half,
         query={name: f"{name}.jpg" if name in names.pictures else "..." for name in fields},
         packages=", ".join(f"{package} {version(package)}" for package in providers(recipe)),
+        files=[file.name for file in recipe.plugins],
         scores=table([["score", "value"], *([name, number(value)] for name, value in scores.items())])
         if scores
         else "",

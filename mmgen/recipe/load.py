@@ -9,21 +9,26 @@ from typing import Any, TypeVar
 
 from ..configs import PartConfig
 from ..errors import RecipeError
-from ..registry import Registry
+from ..registry import Registry, installed, load_files
 from .layers import Layered, read, setting_table
-from .parse import Parts, mistakes_in, parse
-from .tables import Recipe
+from .parse import Parts, mistakes_in, parse, plugin_files
+from .tables import Recipe, parts_in
 
 Kind = TypeVar("Kind", bound=PartConfig)
 
 
 def load(
-    path: Path, registry: Registry, profile: str | None = None, sets: tuple[str, ...] = ()
+    path: Path, registry: Registry, profile: str | None = None, sets: tuple[str, ...] = (), plugins: bool = False
 ) -> tuple[Recipe, Layered]:
     """The checked recipe of a file, with its profile and settings applied, and where every value came from. Raises
-    RecipeError with one line for each mistake."""
+    RecipeError with one line for each mistake. `plugins`: execute the files that the recipe names as plugins."""
     layers = read(path, profile, sets)
-    return parse(layers, registry, str(path)), layers
+    if plugins and (files := plugin_files(layers)):
+        load_files(files)
+        registry = installed()
+    recipe = parse(layers, registry, str(path))
+    named = {file.name: file for file in recipe.plugins} | registry.files(parts_in(recipe))
+    return recipe.model_copy(update={"plugins": tuple(named.values())}), layers
 
 
 def from_values(values: Mapping[str, Any], registry: Registry, source: str, base: Path = Path()) -> Recipe:

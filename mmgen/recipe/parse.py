@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -93,6 +94,10 @@ def _error(*mistakes: Wrong) -> ValidationError:
 def parse(layers: Layered, registry: Registry, source: str, stored: bool = False) -> Recipe:
     """The checked recipe of merged tables. `source`: the place of values without one. `stored`: the tables come from a
     finished run or an export. Raises RecipeError with a line for every mistake."""
+    for file in plugin_files(layers):
+        if file.name not in registry.files():
+            advice = f"if you trust this file, add --plugin {file}, or in Python plugins=[{str(file)!r}]"
+            raise RecipeError(f"{layers.opening(('plugins',), source)}needs the parts in {file.name}; {advice}")
     with mistakes_in(layers, source):
         recipe = map_paths(
             Parts(registry, layers.values).read(Recipe, {"decoding": {}, **layers.values}),
@@ -101,6 +106,13 @@ def parse(layers: Layered, registry: Registry, source: str, stored: bool = False
         if problems := [*fit_problems(recipe, stored)]:
             raise _error(*problems)
     return recipe
+
+
+def plugin_files(layers: Layered) -> list[Path]:
+    """The Python files that a recipe names as plugins."""
+    files, folder = layers.values.get("plugins"), layers.folder(("plugins",))
+    texts = [text for text in files if isinstance(text, str)] if isinstance(files, list) else []
+    return [Path(from_folder(text, folder)) for text in texts]
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
@@ -45,7 +46,7 @@ NAME = r"^\w[\w-]*$"  # of a name that becomes the name of a file or a module
 GENERATOR = "generator"  # the generator's name among objectives
 PRETRAINED = "pretrained"  # `start` of a step that starts from the encoder's weights
 WEIGHTS = "weights:"  # prefix of a `start` from published weights
-BESIDE = ("description", "default_step")  # keys that change no result; a run folder saves the latest value
+BESIDE = ("description", "default_step", "plugins")  # keys that change no result; a run folder saves the latest value
 EXPORT = "export:"  # prefix of a `start` from an exported model
 NO_DATA = "none"  # the `type` of an export's data
 FROM_START = ("inputs", "objectives", "data", "evaluate")  # of a step that trains nothing
@@ -189,6 +190,9 @@ class Recipe(Config):
 
     name: str = Field(min_length=1, pattern=NAME, description="names the run folder")
     description: str = Field("", description="a sentence about its purpose; the report shows it")
+    plugins: tuple[Path, ...] = Field(
+        (), description="Python files with parts of one's own, which `mmgen run` and `mmgen check` execute"
+    )
     profile: str | None = Field(None, pattern=NAME)
     seed: int = Field(0, ge=0, lt=2**63, description="seed of all random numbers")
     output: str = Field("runs", description="folder of the run folders")

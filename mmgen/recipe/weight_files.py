@@ -56,12 +56,8 @@ def check_export(text: str) -> None:
 
 
 def weight_errors(recipe: Recipe, steps: Iterable[str], layers: Layered) -> list[str]:
-    """Errors in the weights of the encoder and in those that these steps start from, one line each."""
+    """Errors in the weights that these steps start from, one line each."""
     problems = []
-    try:
-        recipe.backbone.check_weights()
-    except MmgenError as error:
-        problems.append(f"{layers.place(('backbone', 'weights'))}: {error}".removeprefix(": "))
     for name in steps:
         start = recipe.steps[name].weights or ""
         try:

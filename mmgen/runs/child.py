@@ -20,7 +20,6 @@ from threading import Thread
 from typing import NamedTuple
 
 from .. import report
-from ..commands import quiet
 from ..data.datasets import Datasets
 from ..errors import PluginError, as_mmgen_error
 from ..evaluation import score
@@ -30,7 +29,7 @@ from ..parts import Metric
 from ..progress import Bars, Progress
 from ..recipe.load import from_values
 from ..recipe.tables import Recipe
-from ..registry import installed
+from ..registry import installed, load_files
 from ..storage.model_files import build_model, inputs_of, load_step
 from ..storage.run_folder import RunFolder
 from ..storage.weights import load_state, read_tensors, save_weights, state
@@ -157,10 +156,10 @@ def main() -> None:
         with contextlib.suppress(OSError):  # the run has ended
             connection.send(message)
 
-    quiet()
     try:
         with stop_signals_as_ctrl_c():
             path, values, settings = connection.recv()
+            load_files(values["plugins"])
             recipe, steps = from_values(values, installed(), "the run's recipe"), SimpleQueue[str]()
             Thread(target=_receive_steps, args=(connection, steps), daemon=True).start()
             train_steps(RunFolder(path), recipe, settings, iter(steps.get, None), send)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import importlib.util
 import keyword
 import re
-from collections.abc import Iterator
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from string import Template
 
@@ -16,13 +13,12 @@ from .. import registry as discovery
 from ..errors import PluginError
 from ..registry import Registry
 
-TEMPLATES = "templates"
-KINDS = tuple(kind for kind in discovery.KINDS if files(__package__).joinpath(TEMPLATES, kind).is_dir())
-RECIPE = "recipe.toml"  # kinds that recipes do not name have no recipe
+_templates = files(__package__).joinpath("templates")
+KINDS = tuple(kind for kind in discovery.KINDS if _templates.joinpath(kind).is_dir())
 PLACES = {  # template -> its path; other files go into the package under their own names
     "pyproject.toml": "pyproject.toml",
     "README.md": "README.md",
-    RECIPE: RECIPE,
+    "recipe.toml": "recipe.toml",
     "gitignore": ".gitignore",
     "test.py": "tests/test_$stem.py",
     "config.py": "$module/__init__.py",
@@ -30,77 +26,34 @@ PLACES = {  # template -> its path; other files go into the package under their 
 }
 
 
-def create(name: str, kind: str, parent: Path, registry: Registry) -> list[Path]:
-    """Write the package `mmgen-NAME` into a new folder of `parent`; returns the files. Raises PluginError."""
-    names = checked(name, kind, registry)
-    folder = parent / names["project"]
-    if folder.exists():
-        raise PluginError(f"{folder}: already exists; move the folder, or choose another name")
-    written = []
-    for place, text in sorted(_templates(kind)):
-        path = folder / Template(PLACES.get(place, f"$module/{place}")).substitute(names)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(Template(text).substitute(names), encoding="utf-8")
-        except OSError as error:
-            raise PluginError(f"{path}: cannot be written: {error.strerror}; choose another folder with --in") from None
-        written.append(path)
-    return written
-
-
-def checked(name: str, kind: str, registry: Registry) -> dict[str, str]:
-    """The values of the templates' placeholders. Raises PluginError for an invalid name, or one that is taken."""
+def create(name: str, kind: str, registry: Registry) -> list[Path]:
+    """Write the package `mmgen-NAME` into a new folder; returns its files. Raises PluginError for a name that is
+    invalid or taken."""
     name = re.sub("^mmgen[-_]", "", name)
     if not re.fullmatch(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", name):
-        raise PluginError(
-            f"'{name}' is not a valid name; use small letters, digits and single hyphens, such as log-mel"
-        )
+        raise PluginError(f"'{name}' is not a valid name; use small letters, digits and hyphens, such as log-mel")
     stem = name.replace("-", "_")
-    cls = "".join(word.title() for word in stem.split("_"))
-    if owners := registry.by_name(kind).get(name):
-        raise PluginError(
-            f"the {kind} '{name}' already exists, from {owners[0].source} ({owners[0].place}); choose another name"
-        )
-    if (
-        keyword.iskeyword(cls) or cls.startswith("Test") or cls in _names_in_templates(kind)
-    ):  # pytest would collect TestX
-        raise PluginError(f"'{name}' gives the class name {cls}, which has another meaning; choose another name")
-    if importlib.util.find_spec(f"mmgen_{stem}") is not None:
-        raise PluginError(f"a package mmgen_{stem} already exists; choose another name")
-    project = f"mmgen-{stem.replace('_', '-')}"
-    uses = f"mmgen {name} RUN".ljust(28) + "# RUN: the folder of a run"
-    if any(place == RECIPE for place, _ in _templates(kind)):
-        uses = f"mmgen run {RECIPE}".ljust(28) + "# uses it, on drawn scenes; nothing is downloaded"
-    return {
-        "name": name,
-        "kind": kind,
-        "stem": stem,
-        "module": f"mmgen_{stem}",
-        "project": project,
-        "Class": cls,
-        "use": uses,
+    cls, module, folder = stem.title().replace("_", ""), f"mmgen_{stem}", Path(f"mmgen-{stem.replace('_', '-')}")
+    texts = {  # the files end with .txt, so that tools do not treat templates as modules
+        file.name.removesuffix(".txt"): file.read_text(encoding="utf-8")
+        for group in ("every", kind)
+        for file in _templates.joinpath(group).iterdir()
     }
-
-
-def _names_in_templates(kind: str) -> set[str]:
-    """Names that the templates of a kind import, define or call, so that a new class must not use them."""
-    blank = dict.fromkeys(("name", "kind", "stem", "module", "project", "Class", "use"), "_blank")
-    names: set[str] = set()
-    for place, text in _templates(kind):
-        for node in ast.walk(ast.parse(Template(text).substitute(blank))) if place.endswith(".py") else ():
-            names |= {
-                alias.asname or alias.name for alias in getattr(node, "names", ()) if isinstance(alias, ast.alias)
-            }
-            names |= (
-                {node.id} if isinstance(node, ast.Name) else {node.name} if isinstance(node, ast.ClassDef) else set()
-            )
-    return names
-
-
-def _templates(kind: str) -> Iterator[tuple[str, str]]:
-    """(name, text) of each template of a kind, and of the templates for all kinds."""
-    folder: Traversable = files(__package__).joinpath(TEMPLATES)
-    for group in ("every", kind):
-        for file in folder.joinpath(group).iterdir():
-            if file.name.endswith(".txt"):  # .txt, so that tools do not treat templates as modules
-                yield file.name.removesuffix(".txt"), file.read_text(encoding="utf-8")
+    if owners := registry.by_name(kind).get(name):
+        problem = f"the {kind} '{name}' already exists, from {owners[0].source}"
+    elif keyword.iskeyword(cls) or cls.startswith("Test") or re.search(rf"\b{cls}\b", "".join(texts.values())):
+        problem = f"'{name}' gives the class name {cls}, which has another meaning"
+    elif importlib.util.find_spec(module):
+        problem = f"a package {module} already exists"
+    else:
+        problem = f"{folder}: already exists" * folder.exists()
+    if problem:
+        raise PluginError(f"{problem}; choose another name")
+    names = {"name": name, "kind": kind, "stem": stem, "module": module, "project": folder.name, "Class": cls}
+    written = []
+    for place, text in sorted(texts.items()):
+        path = folder / Template(PLACES.get(place, f"$module/{place}")).substitute(names)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(Template(text).substitute(names), encoding="utf-8")
+        written.append(path)
+    return written

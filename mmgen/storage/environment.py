@@ -37,6 +37,7 @@ def environment(recipe: Recipe) -> dict[str, Any]:
         for name in [OURS, *providers(recipe)]
         for distribution, installed_version in _versions_with_requirements(name).items()
     }
+    versions |= {part.source.distribution: part.source.version for part in installed().parts if part.source.file}
     random = random_features(recipe.inputs)
     return {
         "command": shlex.join(["mmgen", *sys.argv[1:]]),
@@ -55,7 +56,8 @@ def environment(recipe: Recipe) -> dict[str, Any]:
 def providers(recipe: Recipe) -> list[str]:
     """The distributions of the parts of a recipe."""
     used = {type(config) for config in parts_in(recipe)}
-    return sorted({part.source.distribution for part in installed().parts if part.config in used})
+    parts = (part for part in installed().parts if part.config in used and not part.source.file)
+    return sorted({part.source.distribution for part in parts})
 
 
 @functools.cache

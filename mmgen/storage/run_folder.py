@@ -160,12 +160,13 @@ class RunFolder:
         """`recipe.json`, with the keys that the identity leaves out (`BESIDE`). One that says the same stays, since its
         paths may be written otherwise."""
         path, started = self.path / "recipe.json", os.path.relpath(os.path.realpath("."), os.path.realpath(self.path))
+        values = recipe.model_dump(mode="json", include={*BESIDE})
+        beside = {key: value for key, value in values.items() if value}
         if path.exists():
             saved = read_table(path)
-            same = all(saved.get(key) == (getattr(recipe, key) or None) for key in BESIDE)
+            same = all(saved.get(key) == beside.get(key) for key in BESIDE)
             if same and self.identity() == with_real_paths(recipe).identity():
                 return
-        beside = {key: value for key in BESIDE if (value := getattr(recipe, key))}
         write_json(path, {**beside, **recipe.identity(), STARTED: started})
 
     def outdated(self, recipe: Recipe) -> dict[str, list[str]]:

@@ -1,4 +1,4 @@
-"""Configs of the encoders of transformers: BERT, RoBERTa and related families, and any other that passes the suite.
+"""Configs of the encoders of transformers: BERT, RoBERTa, and any other masked-language model.
 
 `encoder` takes the other families by what their classes do (docs/encoders.md). A plugin may subclass `Encoder` for a
 family of its own and override the differences: see "Another encoder" in docs/plugins.md.
@@ -12,8 +12,7 @@ from pydantic import Field
 import mmgen
 from mmgen.configs import PathOrName
 from mmgen.errors import DataError
-
-from .published_config import published_config
+from mmgen.files import not_downloaded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
     from .encoder import EncoderBackbone
-
-
-ATTENTION = "mmgen"  # the name of `attention.attend` in transformers' AttentionInterface
 
 
 class Encoder(mmgen.BackboneConfig):
@@ -35,19 +31,8 @@ class Encoder(mmgen.BackboneConfig):
 
     supports_gradient_checkpointing: ClassVar[bool] = True
     model_type: ClassVar[str | None] = None  # transformers' name of the family, if it differs from `type`
-    dropouts: ClassVar[tuple[str, ...]] = (  # the fields of transformers' config that `dropout` sets
-        "hidden_dropout_prob",
-        "attention_probs_dropout_prob",
-        "dropout",
-        "attention_dropout",
-    )
-    positions_after_padding: ClassVar[bool] = False  # as in RoBERTa: position ids start after the padding index
-    caches: ClassVar[bool] = True
-    attentions_are_scores: ClassVar[bool] = False  # returns attention scores instead of their softmax
-    additive_masks: ClassVar[bool] = True  # eager attention adds its mask to scores; False: it takes a boolean mask
-    attention: ClassVar[str | None] = None  # of transformers' AttentionInterface; it takes boolean masks, like "sdpa"
     special_tokens: ClassVar[tuple[str, ...]] = ()  # of a vocabulary that is trained, besides BERT's
-    narrows: ClassVar[bool] = False  # its last layer can be computed for predicted slots only
+    is_tried: ClassVar[bool] = False  # once built, it is compared with the model that it holds
 
     weights: Annotated[str | None, PathOrName()] = Field(
         None, description="local folder or hub name; without weights nothing is pretrained"
@@ -89,15 +74,13 @@ class Encoder(mmgen.BackboneConfig):
         return self.weights
 
     def missing_here(self):
-        if self.weights is None or published_config(self.weights) is not None:
-            return {}
-        from .loading import check_weights
+        problem = not_downloaded(self.weights) if self.weights is not None else ""
+        return {"weights": problem} if problem else {}
 
-        try:
-            check_weights(self)
-        except DataError as error:
-            return {"weights": str(error).removeprefix("backbone.weights: ")}
-        return {}
+    @property
+    def subject(self) -> str:
+        """Where an error of the encoder is, for its message."""
+        return f"backbone '{self.type}'" if self.weights is None else f"backbone.weights: '{self.weights}'"
 
     def build(self, texts=None, folder: Path | None = None):
         from .loading import build
@@ -115,23 +98,9 @@ class Encoder(mmgen.BackboneConfig):
 
         return EncoderBackbone
 
-    def where_to_give(self, family: str) -> str:
-        """Advice for weights of another family (transformers' name) that were given to this one."""
-        return f'set backbone.type = "{family if family in NAMES else "encoder"}"'
-
     def check_sizes(self, sizes: "PreTrainedConfig") -> None:
         """Raise DataError for a config of transformers that this backbone cannot use; called before anything is
         built."""
-
-    def check_weights(self) -> None:
-        values = published_config(self.weights) if self.weights is not None else None
-        if values is not None and self.transformers_name != values.get("model_type"):
-            from .loading import check_weights
-
-            check_weights(self)
-
-    def check_backbone(self, backbone: "EncoderBackbone") -> None:
-        """Raise DataError for a backbone that does not compute what its model does; called once it is built."""
 
     def sizes(self) -> dict[str, Any]:
         """Extra fields of transformers' config for an encoder without weights: name -> value. They override the values
@@ -143,113 +112,21 @@ class Bert(Encoder):
     """BERT (Devlin et al., 2019)."""
 
     type: Literal["bert"] = "bert"
-    narrows: ClassVar[bool] = True
 
 
 class Roberta(Encoder):
     """RoBERTa (Liu et al., 2019)."""
 
     type: Literal["roberta"] = "roberta"
-    narrows: ClassVar[bool] = True
-    positions_after_padding: ClassVar[bool] = True
-
-
-class XlmRoberta(Encoder):
-    """XLM-RoBERTa (Conneau et al., 2020)."""
-
-    type: Literal["xlm-roberta"] = "xlm-roberta"
-    narrows: ClassVar[bool] = True
-    positions_after_padding: ClassVar[bool] = True
-
-
-class XlmRobertaXl(Encoder):
-    """XLM-RoBERTa-XL (Goyal et al., 2021)."""
-
-    type: Literal["xlm-roberta-xl"] = "xlm-roberta-xl"
-    positions_after_padding: ClassVar[bool] = True
-
-
-class Camembert(Encoder):
-    """CamemBERT (Martin et al., 2020)."""
-
-    type: Literal["camembert"] = "camembert"
-    narrows: ClassVar[bool] = True
-    positions_after_padding: ClassVar[bool] = True
-
-
-class RobertaPreLayerNorm(Encoder):
-    """RoBERTa with pre-layer normalisation (Ott et al., 2019)."""
-
-    type: Literal["roberta-prelayernorm"] = "roberta-prelayernorm"
-    positions_after_padding: ClassVar[bool] = True
-
-
-class Data2VecText(Encoder):
-    """The text encoder of Data2Vec (Baevski et al., 2022)."""
-
-    type: Literal["data2vec-text"] = "data2vec-text"
-    narrows: ClassVar[bool] = True
-    positions_after_padding: ClassVar[bool] = True
-
-
-class Electra(Encoder):
-    """ELECTRA's generator (Clark et al., 2020); its word embeddings may be narrower than its states."""
-
-    type: Literal["electra"] = "electra"
-    narrows: ClassVar[bool] = True
-
-
-class Ernie(Encoder):
-    """ERNIE (Sun et al., 2019)."""
-
-    type: Literal["ernie"] = "ernie"
-    narrows: ClassVar[bool] = True
-
-
-class MegatronBert(Encoder):
-    """Megatron-BERT (Shoeybi et al., 2019)."""
-
-    type: Literal["megatron-bert"] = "megatron-bert"
-
-
-class Albert(Encoder):
-    """ALBERT (Lan et al., 2020)."""
-
-    type: Literal["albert"] = "albert"
-    supports_gradient_checkpointing: ClassVar[bool] = False
-    attention: ClassVar[str | None] = ATTENTION
-
-
-class DistilBert(Encoder):
-    """DistilBERT (Sanh et al., 2019)."""
-
-    type: Literal["distilbert"] = "distilbert"
-    attention: ClassVar[str | None] = ATTENTION
-
-
-class SqueezeBert(Encoder):
-    """SqueezeBERT (Iandola et al., 2020); encodes without a cache."""
-
-    type: Literal["squeezebert"] = "squeezebert"
-    supports_gradient_checkpointing: ClassVar[bool] = False
-    caches: ClassVar[bool] = False
-    attentions_are_scores: ClassVar[bool] = True
 
 
 class AnyEncoder(Encoder):
-    """Any masked-LM encoder of transformers whose attention mmgen's function reaches: ModernBERT, EuroBERT, GTE,
-    NomicBERT and others. The class of the encoder decides, not its name; see "Encoders" in the docs."""
+    """Any masked-LM encoder of transformers whose attention mmgen's function reaches: ELECTRA, ALBERT, DistilBERT,
+    XLM-RoBERTa, ModernBERT, EuroBERT and others. The class of the encoder decides, not its name; see "Encoders" in
+    the docs."""
 
     type: Literal["encoder"] = "encoder"
-    attention: ClassVar[str | None] = ATTENTION
-    dropouts: ClassVar[tuple[str, ...]] = (
-        "hidden_dropout_prob",
-        "attention_probs_dropout_prob",
-        "dropout",
-        "attention_dropout",
-        "embedding_dropout",
-        "mlp_dropout",
-    )
+    is_tried: ClassVar[bool] = True
 
     family: str = Field(
         "modernbert", description="transformers' name of the family, for an encoder without weights (`modernbert`)"
@@ -259,58 +136,14 @@ class AnyEncoder(Encoder):
     def transformers_name(self) -> str | None:
         return self.family if self.weights is None else None
 
-    def check_weights(self) -> None:
-        if self.weights is not None:
-            super().check_weights()
-        else:
-            from .loading import check_family
-
-            check_family(self, self.vocab_size, 0)
-
     def check_sizes(self, sizes: "PreTrainedConfig") -> None:
         from .reach import unreachable
 
         if reason := unreachable(sizes):
             name = sizes.model_type
-            advice = f'set backbone.type = "{name}"' if name in (*NAMES, *SEEING) else "choose another encoder"
-            raise DataError(f"{self._place} mmgen cannot use the encoder '{name}': {reason}; {advice}")
-
-    def check_backbone(self, backbone: "EncoderBackbone") -> None:
-        from .any_encoder import difference_from_source
-
-        if reason := difference_from_source(backbone):
-            name = backbone.model.config.model_type
-            raise DataError(f"{self._place} mmgen cannot use the encoder '{name}': {reason}; choose another encoder")
-
-    @property
-    def _place(self) -> str:
-        return "backbone.family:" if self.weights is None else f"backbone.weights: '{self.weights}':"
-
-    def backbone_class(self) -> "Callable[..., EncoderBackbone]":
-        from .any_encoder import AnyEncoderBackbone
-
-        return AnyEncoderBackbone
-
-
-FAMILIES = [
-    Bert,
-    Roberta,
-    XlmRoberta,
-    XlmRobertaXl,
-    Camembert,
-    RobertaPreLayerNorm,
-    Data2VecText,
-    Electra,
-    Ernie,
-    MegatronBert,
-    Albert,
-    DistilBert,
-    SqueezeBert,
-]
-SEEING = ("modernvbert", "ultravbert")  # backbones of mmgen_inputs.pictures
-NAMES = frozenset(family.model_fields["type"].default for family in FAMILIES)
+            raise DataError(f"{self.subject}: mmgen cannot use the encoder '{name}': {reason}; choose another encoder")
 
 
 @mmgen.hookimpl
 def register_backbones():
-    return [*FAMILIES, AnyEncoder]
+    return [Bert, Roberta, AnyEncoder]

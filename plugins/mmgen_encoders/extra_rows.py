@@ -32,6 +32,11 @@ def extend(model: Any, config: Encoder) -> tuple[int, int]:
     return counts[0], counts[1]
 
 
+def added(config: Encoder) -> dict[str, int]:
+    """The ends of the tables' names -> numbers of rows that `config` adds."""
+    return {f"{table}.weight": getattr(config, key) for key, (table, _) in TABLES.items()}
+
+
 def _find_owner(model: Any, name: str) -> nn.Module | None:
     """The module that has the table as an attribute."""
     return next(

@@ -1,52 +1,58 @@
-"""Loads encoders from a run's folder or pretrained weights, or builds them without; checks weights, sizes, memory."""
+"""Loads encoders from a run's folder or pretrained weights, or builds them without; checks sizes, memory, heads."""
 
 from __future__ import annotations
 
 import logging
 import os
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import torch
-import transformers
-from torch import nn
+from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokenizer, PreTrainedConfig, PreTrainedModel
-from transformers.activations import ACT2FN
-from transformers.models.auto import CONFIG_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
+from transformers.models.auto import CONFIG_MAPPING
 
-from mmgen.errors import DataError, RunError, did_you_mean
+from mmgen.errors import DataError, MmgenError, RunError, did_you_mean
 from mmgen.files import not_downloaded
 from mmgen.parts import has_all
 
 from . import Encoder
 from .published_weights import head_names, pooler_weights
+from .self_check import difference_from_source
 from .vocabulary import train_tokenizer
 
 if TYPE_CHECKING:
     from .encoder import EncoderBackbone
 
-LIMITS = {  # above the values of any existing encoder, to refuse damaged configs
-    "num_hidden_layers": 1000,
-    "num_attention_heads": 10_000,
-    **dict.fromkeys(("vocab_size", "hidden_size", "intermediate_size", "max_position_embeddings"), 10_000_000),
-    "num_labels": 1_000_000,  # of an unused head; transformers creates a name for each label
+MOST = {"num_hidden_layers": 1000, "num_labels": 1_000_000}  # transformers makes an object for each
+DROPOUTS = (  # names in different families
+    *("hidden_dropout_prob", "attention_probs_dropout_prob"),
+    *("dropout", "attention_dropout", "embedding_dropout", "mlp_dropout"),
+)
+SAFELY: dict[str, Any] = {
+    "dtype": torch.float32,
+    "use_safetensors": True,
+    "trust_remote_code": False,
+    "output_loading_info": True,
 }
-ACTIVATIONS = ("hidden_act", "activation", "hidden_activation")  # names in different families
-T = TypeVar("T")
 log = logging.getLogger("mmgen.learning")
 
 
 def build(config: Encoder, texts: Iterable[str] | None, folder: Path | None) -> EncoderBackbone:
     """The backbone from a saved folder, from pretrained weights, or from scratch (see `BackboneConfig.build`)."""
     if folder is not None:
-        if not (folder / "config.json").exists():  # otherwise transformers would take the path for a hub name
-            raise RunError(f"{folder}: the encoder's config.json and tokenizer are missing; give a complete run folder")
         return _load_saved(config, folder)
-    if config.weights is not None:
-        return _load_pretrained(config)
+    backbone = _load_pretrained(config) if config.weights is not None else _build_new(config, texts)
+    if config.is_tried and (reason := difference_from_source(backbone)):
+        name = backbone.model.config.model_type
+        raise DataError(f"{config.subject}: mmgen cannot use the encoder '{name}': {reason}; choose another encoder")
+    return backbone
+
+
+def _build_new(config: Encoder, texts: Iterable[str] | None) -> EncoderBackbone:
     if texts is None:
         raise DataError(
             f"backbone '{config.type}' has no weights to load and no texts to train a vocabulary on; set "
@@ -55,39 +61,41 @@ def build(config: Encoder, texts: Iterable[str] | None, folder: Path | None) -> 
     tokenizer = train_tokenizer(texts, config.vocab_size)
     if config.special_tokens:
         tokenizer.add_special_tokens({"additional_special_tokens": [*config.special_tokens]})
-    sizes = check_family(config, len(tokenizer), tokenizer.pad_token_id)
-    log.info(
-        "%s: built on the spot (%d layers, %d wide, %d word pieces); not pretrained",
-        config.type,
-        config.num_hidden_layers,
-        config.hidden_size,
-        len(tokenizer),
-    )
-    backbone = config.backbone_class()(config, _build_model(sizes), tokenizer)
-    config.check_backbone(backbone)
-    return backbone
+    sizes = make_sizes(config, len(tokenizer), tokenizer.pad_token_id)
+    log.info("%s: built on the spot (%d word pieces); not pretrained", config.type, len(tokenizer))
+    return config.backbone_class()(config, _build_model(sizes), tokenizer)
+
+
+@contextmanager
+def _one_line(kind: type[MmgenError], what: str, advice: str) -> Iterator[None]:
+    """Any exception of a library becomes one line of this kind; errors of mmgen stay."""
+    try:
+        yield
+    except MmgenError:
+        raise
+    except Exception as error:  # any exception of transformers and tokenizers
+        reason = " ".join(str(error).split())
+        reason = reason if " " in reason else f"{type(error).__name__}: {reason}"
+        raise kind(f"{what} ({reason[:300]}); {advice}") from None
 
 
 def _load_saved(config: Encoder, folder: Path) -> EncoderBackbone:
     """Load what `EncoderBackbone.save` wrote. Raises RunError with the file's name if a file is damaged."""
     path = folder / "config.json"
-    sizes = _load_file(path, lambda: _read_sizes(str(folder), local_files_only=True))
-    tokenizer = _load_file(
-        folder / "tokenizer.json",
-        lambda: AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True),
-    )
-    if config.transformers_name not in (None, sizes.model_type):
-        raise RunError(
-            f"{path}: the encoder is of type '{sizes.model_type}', but the recipe's backbone is "
-            f"'{config.transformers_name}'"
-        )
-    _load_file(path, lambda: _check_memory(sizes))
-    backbone = _load_file(path, lambda: config.backbone_class()(config, _build_model(sizes), tokenizer))
-    _load_file(folder / "tokenizer_config.json", lambda: _check_tokenizer(backbone))
-    embeddings: Any = backbone.model.get_input_embeddings()
-    words = embeddings.num_embeddings
-    if max(tokenizer.get_vocab().values(), default=0) >= words:
-        raise RunError(f"{folder}: damaged: tokenizer.json has more words than config.json's vocab_size of {words}")
+    if not path.exists():  # otherwise transformers would take the folder for a hub name
+        raise RunError(f"{folder}: the encoder's config.json and tokenizer are missing; give a complete run folder")
+    advice = "copy the file from the original run"
+    with _one_line(RunError, f"{folder / 'tokenizer.json'}: damaged", advice):
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    with _one_line(RunError, f"{path}: damaged, or not usable by this encoder", advice):
+        sizes = _read_sizes(config, str(folder), local_files_only=True)
+        _check_memory(sizes)
+        backbone = config.backbone_class()(config, _build_model(sizes), tokenizer)
+        embeddings: Any = backbone.model.get_input_embeddings()
+        if max(tokenizer.get_vocab().values(), default=0) >= embeddings.num_embeddings:
+            raise ValueError("the tokenizer has more words than its vocab_size")
+    with _one_line(RunError, f"{folder / 'tokenizer_config.json'}: damaged", advice):
+        _check_tokenizer(backbone)
     return backbone
 
 
@@ -99,56 +107,26 @@ def _check_tokenizer(backbone: EncoderBackbone) -> None:
             raise ValueError(f"the tokenizer has no {name.removesuffix('_id')} token")
 
 
-def _load_file(path: Path, load: Callable[[], T]) -> T:
-    """Call `load`. Any exception of a library about a damaged file becomes a RunError with the file's name."""
-    try:
-        return load()
-    except Exception as error:  # any exception of transformers and tokenizers
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise RunError(
-            f"{path}: damaged, or not usable by this encoder: {reason[:300]}; copy the file from the original run"
-        ) from None
-
-
-def _read_sizes(name: str, local_files_only: bool = False) -> PreTrainedConfig:
-    """transformers' config of a folder or hub name. Raises ValueError for impossible sizes, before anything is created
-    for each layer or label."""
+def _read_sizes(config: Encoder, name: str, local_files_only: bool = False) -> PreTrainedConfig:
+    """transformers' config of a folder or hub name. Raises ValueError for impossible numbers of layers or labels,
+    before anything is created for each, and DataError for another family than the backbone's."""
     values, _ = PreTrainedConfig.get_config_dict(name, local_files_only=local_files_only)
-    for key, limit in LIMITS.items():
+    for key, limit in MOST.items():
         if type(value := values.get(key)) is int and value > limit:
             raise ValueError(f"{key} must be a whole number from 1 to {limit}, not {value}")
-    if not values:
-        raise ValueError("config.json is missing or empty")
-    if (family := values.get("model_type")) not in CONFIG_MAPPING and not values.get("auto_map"):
-        written = values.get("transformers_version", "an unknown version")
-        raise ValueError(
-            f"transformers {transformers.__version__} has no family '{family}'; config.json was written by "
-            f"transformers {written}, so install that version or a newer one"
-        )
     sizes = AutoConfig.from_pretrained(name, trust_remote_code=False, local_files_only=local_files_only)
+    if config.transformers_name not in (None, sizes.model_type):
+        raise DataError(
+            f"backbone '{config.type}': '{name}' is a {sizes.model_type} checkpoint; use weights of the backbone's "
+            'family, or backbone.type = "encoder"'
+        )
     sizes._attn_implementation = None  # another name than transformers' own would fetch compiled code
     sizes.chunk_size_feed_forward = 0  # chunking would refuse rows whose length is not a multiple
     return sizes
 
 
-def _check_sizes(sizes: PreTrainedConfig) -> None:
-    """Raise ValueError for impossible values, and AttributeError if a size of the family is missing."""
-    sizes = sizes.get_text_config()
-    names = {*sizes.to_dict(), *sizes.attribute_map}
-    for name, limit in LIMITS.items():
-        if name in names and not (type(value := getattr(sizes, name)) is int and 0 < value <= limit):
-            raise ValueError(f"{name} must be a whole number from 1 to {limit}, not {value!r}")
-    padding, words = sizes.pad_token_id, getattr(sizes, "vocab_size", None)
-    if padding is not None and words is not None and not 0 <= padding < words:
-        raise ValueError(f"pad_token_id = {padding} is outside the vocabulary of {words} words (vocab_size)")
-    for name in ACTIVATIONS:
-        if isinstance(value := getattr(sizes, name, None), str) and value not in ACT2FN:
-            raise ValueError(f"{name} = {value!r} is not an activation of transformers{did_you_mean(value, ACT2FN)}")
-
-
 def _check_memory(sizes: PreTrainedConfig) -> None:
     """Raise ValueError if the weights need more memory than this machine has; allocates no memory."""
-    _check_sizes(sizes)
     with torch.device("meta"):
         weights = sum(tensor.nbytes for tensor in _build_model(sizes).parameters())
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -162,8 +140,12 @@ def _build_model(sizes: PreTrainedConfig) -> PreTrainedModel:
     return AutoModelForMaskedLM.from_config(sizes, dtype=torch.float32)
 
 
-def _make_sizes(config: Encoder, vocabulary: int, padding: int) -> PreTrainedConfig:
-    composite, inner = _family(config), config.intermediate_size or 4 * config.hidden_size
+def make_sizes(config: Encoder, vocabulary: int, padding: int) -> PreTrainedConfig:
+    """transformers' config of an encoder without weights. Raises DataError if the backbone cannot use it."""
+    if (family := config.transformers_name or config.type) not in CONFIG_MAPPING:
+        similar = did_you_mean(family, CONFIG_MAPPING.keys())
+        raise DataError(f"{config.subject}: transformers has no family '{family}'{similar}; choose another")
+    composite, inner = AutoConfig.for_model(family), config.intermediate_size or 4 * config.hidden_size
     sizes = composite.get_text_config()  # a part of the config of an encoder that sees
     layers = getattr(sizes, "num_hidden_layers", 0)
     values = {
@@ -191,166 +173,87 @@ def _make_sizes(config: Encoder, vocabulary: int, padding: int) -> PreTrainedCon
     for name, value in config.sizes().items():
         setattr(composite, name, value)
     _set_dropout(config, composite)
+    config.check_sizes(composite)
+    what = f"{config.subject}: transformers cannot build a '{composite.model_type}' of these sizes"
+    with _one_line(DataError, what, "change backbone.num_hidden_layers, hidden_size or num_attention_heads"):
+        _check_memory(composite)
     return composite
-
-
-def _family(config: Encoder) -> PreTrainedConfig:
-    """transformers' config of the family. Raises DataError for a family without a masked-language model."""
-    name = config.transformers_name or config.type
-    if name not in CONFIG_MAPPING:
-        raise DataError(
-            f"backbone '{config.type}': transformers has no family '{name}'"
-            f"{did_you_mean(name, CONFIG_MAPPING.keys())}; set model_type of the config class"
-        )
-    sizes: PreTrainedConfig = AutoConfig.for_model(name)
-    if type(sizes) not in MODEL_FOR_MASKED_LM_MAPPING or sizes.is_encoder_decoder:
-        what = "a decoder" if sizes.is_encoder_decoder else "no masked-language model"
-        raise DataError(f"backbone '{config.type}': transformers' '{name}' has {what}; choose an encoder")
-    return sizes
 
 
 def _set_dropout(config: Encoder, sizes: PreTrainedConfig) -> None:
     sizes = sizes.get_text_config()
-    for name in config.dropouts:
+    for name in DROPOUTS:
         if config.dropout is not None and hasattr(sizes, name):
             setattr(sizes, name, config.dropout)
 
 
-def _check_path(name: str) -> None:
-    """Raise DataError for weights that are a path where nothing is, or a hub name out of reach. `mmgen check` does not
-    ask: like data, weights of one profile need not be there."""
-    is_path = name.startswith((".", "~", "/")) or name.count("/") > 1
-    if is_path and not Path(name).exists():
-        raise DataError(
-            f"backbone.weights: '{name}': no such folder; a path in a recipe is relative to the recipe's folder, a "
-            "path of --set to the current folder"
-        )
-    if problem := not_downloaded(name):
-        raise DataError(f"backbone.weights: {problem}")
-
-
-def check_weights(config: Encoder) -> PreTrainedConfig:
-    """transformers' config of the weights. Raises DataError if the backbone cannot use them."""
-    _check_path(config.weights or "")
-    sizes = _load_weights(config, _read_sizes)
-    if config.transformers_name not in (None, sizes.model_type):
-        raise DataError(
-            f"backbone.weights: '{config.weights}' is a {sizes.model_type} checkpoint; "
-            f"{config.where_to_give(sizes.model_type)}"
-        )
-    config.check_sizes(sizes)
-    _load_weights(config, lambda _: _check_memory(sizes))
-    return sizes
-
-
-def check_family(config: Encoder, vocabulary: int, padding: int) -> PreTrainedConfig:
-    """transformers' config of an encoder without weights. Raises DataError if the backbone cannot use it."""
-    sizes = _make_sizes(config, vocabulary, padding)
-    config.check_sizes(sizes)
-    try:
-        _check_memory(sizes)
-    except ValueError as error:
-        raise DataError(
-            f"backbone '{config.type}': {error}; make backbone.num_hidden_layers or backbone.hidden_size smaller"
-        ) from None
-    except Exception:  # of a family's own code
-        raise DataError(
-            f"backbone '{config.type}': transformers cannot build a '{sizes.model_type}' of these sizes; change "
-            "backbone.num_hidden_layers, hidden_size or num_attention_heads"
-        ) from None
-    return sizes
-
-
 def _load_pretrained(config: Encoder) -> EncoderBackbone:
-    sizes = check_weights(config)
-    tokenizer = _load_weights(config, lambda name: AutoTokenizer.from_pretrained(name, trust_remote_code=False))
-    _set_dropout(config, sizes)
-    model, report = _load_weights(
-        config,
-        lambda name: AutoModelForMaskedLM.from_pretrained(
-            name,
+    weights: Any = config.weights
+    if problem := not_downloaded(weights):
+        raise DataError(f"backbone.weights: {problem}")
+    with _unless_loaded(config):
+        sizes = _read_sizes(config, weights)
+        config.check_sizes(sizes)
+        _check_memory(sizes)
+        _set_dropout(config, sizes)
+        tokenizer = AutoTokenizer.from_pretrained(weights, trust_remote_code=False)
+        model, report = AutoModelForMaskedLM.from_pretrained(
+            weights,
             config=sizes,
-            dtype=torch.float32,
-            use_safetensors=True,
-            trust_remote_code=False,
-            output_loading_info=True,
             ignore_mismatched_sizes=True,  # reported below, with the weight's name
-        ),
-    )
-    if mismatched := sorted(str(key[0] if isinstance(key, tuple) else key) for key in report["mismatched_keys"]):
-        raise DataError(
-            f"backbone.weights: '{config.weights}': the sizes in config.json and of the weights differ "
-            f"({mismatched[0]}); use a config and weights that belong together"
+            **SAFELY,
         )
+    _check_report(config, model, report)
     model.config.name_or_path = ""  # a saved run must not contain a path of this machine
-    missing = [name for name in report["missing_keys"] if not name.startswith(model.base_model_prefix + ".")]
-    absent = [name for name in report["missing_keys"] if name not in missing]
-    if absent:
-        raise DataError(
-            f"backbone.weights: '{config.weights}' lacks {len(absent)} weights that its config.json expects, such as "
-            f"{absent[0]}; use complete weights with their own config.json"
+    for first, second in untie(model):
+        log.info(
+            "%s: %s and %s should be one tensor, but differ in these weights; both are trained and saved",
+            weights,
+            first,
+            second,
         )
-    for name, tensor in model.named_parameters():
-        if not tensor.sum().isfinite() and not tensor.isfinite().all():
-            raise DataError(f"backbone.weights: '{config.weights}': {name} is not finite (NaN or infinite)")
-    prefix, layers = f"{model.base_model_prefix}.", model.base_model.state_dict()
-    if unused := [n for n in report["unexpected_keys"] if re.sub(r"\d+", "0", n.removeprefix(prefix)) in layers]:
-        more = "%s: has more layers than its config.json says; %s and others are left out"
-        log.info(more, config.weights, min(unused))
+    with _unless_loaded(config):
+        backbone = config.backbone_class()(config, model, tokenizer)
+        _check_tokenizer(backbone)
+    backbone.read_pooler = partial(read_pooler, config)
+    return backbone
+
+
+def _unless_loaded(config: Encoder) -> Any:
+    advice = "give a folder with config.json, tokenizer and model.safetensors, or a hub name and a connection"
+    return _one_line(DataError, f"{config.subject} cannot be loaded", advice)
+
+
+def _check_report(config: Encoder, model: PreTrainedModel, report: dict[str, Any]) -> None:
+    """Raise DataError for weights that the encoder lacks, or whose sizes are not those of its config; start a head that
+    is missing."""
+    inside = f"{model.base_model_prefix}."
+    wrong = [str(key[0] if isinstance(key, tuple) else key) for key in report["mismatched_keys"]]
+    if wrong := sorted(wrong) + [name for name in report["missing_keys"] if name.startswith(inside)]:
+        raise DataError(
+            f"{config.subject}: the weights are not those of config.json: {wrong[0]} is missing or has another size; "
+            "use a config and complete weights that belong together"
+        )
     head = head_names(model)
-    if not has_all({*head} - {*missing}, head, f"backbone.weights: '{config.weights}': the masked-LM head"):
+    if not has_all({*head} - {*report["missing_keys"]}, head, f"{config.subject}: the masked-LM head"):
         start_head(model)
         log.info(
             "%s: has no masked-LM head, which turns states into words. A new head is created from the word embeddings; "
             'train it (a step with train = ["backbone"]) before the model generates good texts',
             config.weights,
         )
-    for first, second in untie(model):
-        log.info(
-            "%s: %s and %s should be one tensor, but differ in these weights; both are trained and saved",
-            config.weights,
-            first,
-            second,
-        )
-    backbone = config.backbone_class()(config, model, tokenizer)
-    backbone.read_pooler = partial(read_pooler, config)
-    _load_weights(config, lambda _: _check_tokenizer(backbone))
-    config.check_backbone(backbone)
-    return backbone
 
 
-def read_pooler(config: Encoder) -> dict[str, torch.Tensor]:
+def read_pooler(config: Encoder) -> Mapping[str, Tensor]:
     """The dense layer of a pretrained pooler, "weight" and "bias"; empty, with a log line, if there is none. Raises
     DataError for half a pooler."""
-    base, report = _load_weights(
-        config,
-        lambda name: AutoModel.from_pretrained(
-            name,
-            dtype=torch.float32,
-            use_safetensors=True,
-            trust_remote_code=False,
-            output_loading_info=True,
-        ),
-    )
+    with _unless_loaded(config):
+        base, report = AutoModel.from_pretrained(str(config.weights), **SAFELY)
     present = {name: tensor for name, tensor in base.state_dict().items() if name not in report["missing_keys"]}
-    weights = pooler_weights(base, present, f"backbone.weights: '{config.weights}': the pooler")
+    weights = pooler_weights(base, present, f"{config.subject}: the pooler")
     if not weights:
         log.info("%s: has no pooler; a new pooler is created and trained with the backbone", config.weights)
     return weights
-
-
-def _load_weights(config: Encoder, load):
-    try:
-        return load(config.weights)
-    except Exception as error:  # any exception of transformers and tokenizers
-        lines = [*str(error).strip().splitlines(), ""]
-        line = lines[lines[0].endswith(":")]  # the line after a heading
-        reason = line.rpartition("Error: ")[2]  # without the error class
-        first = reason if " " in reason else f"{type(error).__name__}: {reason}"  # a single word needs its error class
-        raise DataError(
-            f"backbone.weights: '{config.weights}' cannot be loaded ({' '.join(first.split())[:300]}); give a folder "
-            "with config.json, tokenizer and model.safetensors, or a hub name and a connection"
-        ) from None
 
 
 def start_head(model: PreTrainedModel) -> None:
@@ -358,7 +261,7 @@ def start_head(model: PreTrainedModel) -> None:
     products of normalised states and word embeddings, as in a pretrained head."""
     with torch.no_grad():
         for name, module in model.named_modules():
-            outside = not name.startswith(model.base_model_prefix + ".") and name != model.base_model_prefix
+            outside = not f"{name}.".startswith(f"{model.base_model_prefix}.")
             if outside and isinstance(module, nn.Linear) and module.in_features == module.out_features:
                 nn.init.eye_(module.weight)
                 if module.bias is not None:

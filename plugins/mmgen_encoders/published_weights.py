@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,8 +11,6 @@ from transformers import PreTrainedModel
 
 from mmgen.errors import DataError
 from mmgen.parts import has_all
-
-from .extra_rows import TABLES
 
 OLD_NAMES = {  # in files converted from TensorFlow
     "LayerNorm.weight": "LayerNorm.gamma",
@@ -44,14 +41,14 @@ class Renamed(Mapping[str, Tensor]):
 
 
 def encoder_weights(
-    model: PreTrainedModel, weights: Mapping[str, Tensor], extra: Mapping[str, int]
+    model: PreTrainedModel, weights: Mapping[str, Tensor], added: Mapping[str, int]
 ) -> dict[str, Tensor]:
-    """Names in the model -> tensors. `extra`: keys of `rows.TABLES` -> number of rows added to the table; added rows
-    keep their values. Raises DataError if two different tensors belong to one tied tensor of the model, or if only a
-    part of the masked-LM head is there."""
+    """Names in the model -> tensors. `added`: what `extra_rows.added` says; added rows keep their values.
+    Raises DataError if two different tensors belong to one tied tensor of the model, or if only a part of the masked-LM
+    head is there."""
     tensors = {}
     front = front_of(model, weights)
-    for name, (parameter, names) in _tensors_by_name(model).items():
+    for name, (parameter, names) in tensors_by_name(model).items():
         sources = [source for inner in names for source in _published_names(model, inner, front) if source in weights]
         if not sources:
             continue
@@ -63,7 +60,7 @@ def encoder_weights(
                     f"'{sources[0]}' and '{source}' of these weights differ, but this encoder ties both to one tensor; "
                     "use weights with a tied head"
                 )
-        tensors[name] = _with_rows(name, first, parameter, extra)
+        tensors[name] = _with_rows(name, first, parameter, added)
     has_all(tensors, head_names(model), "the masked-LM head")
     for buffer in BUFFERS:  # read, so that they are not listed as left over
         weights.get(front + buffer)
@@ -89,23 +86,15 @@ def head_names(model: PreTrainedModel) -> list[str]:
 
 
 def front_of(model: PreTrainedModel, weights: Mapping[str, Tensor]) -> str:
-    """The prefix of the encoder's names in published weights: "bert.", "visual_bert.", or "". Of several prefixes, the
-    one with most names of the encoder; by default the encoder's prefix."""
+    """The prefix of the encoder's names in published weights: that of its word embeddings, such as "bert.",
+    "visual_bert.", or ""; without them the encoder's prefix."""
     base: Any = model.base_model
-    inside = set(base.state_dict())
-    fronts: Counter[str] = Counter()
-    for name in weights:
-        parts = name.split(".")
-        fronts.update(
-            "".join(f"{part}." for part in parts[:index])
-            for index in range(len(parts))
-            if ".".join(parts[index:]) in inside
-        )
-    default = f"{model.base_model_prefix}."
-    return max(fronts, key=lambda front: (fronts[front], front == default, -len(front)), default=default)
+    first = next(iter(base.state_dict()))  # the word embeddings
+    fronts = [name.removesuffix(first) for name in weights if f".{name}".endswith(f".{first}")]
+    return min(fronts, key=len, default=f"{model.base_model_prefix}.")
 
 
-def _tensors_by_name(model: PreTrainedModel) -> dict[str, tuple[Tensor, list[str]]]:
+def tensors_by_name(model: PreTrainedModel) -> dict[str, tuple[Tensor, list[str]]]:
     """First name of each tensor of the model -> (tensor, all its names); a tied head shares the word embeddings."""
     tensors: dict[int, tuple[Tensor, list[str]]] = {}
     for name, tensor in model.state_dict(keep_vars=True).items():
@@ -124,11 +113,9 @@ def _published_names(model: PreTrainedModel, name: str, front: str) -> Iterator[
             yield source.removesuffix(new) + old
 
 
-def _with_rows(name: str, tensor: Tensor, parameter: Tensor, extra: Mapping[str, int]) -> Tensor:
+def _with_rows(name: str, tensor: Tensor, parameter: Tensor, added: Mapping[str, int]) -> Tensor:
     """A published table, followed by the rows that were added to the model's table."""
-    for key, (table, _) in TABLES.items():
-        added = extra.get(key, 0)
-        same_width = tensor.ndim == 2 and tensor.shape[1:] == parameter.shape[1:]
-        if added and name.endswith(f"{table}.weight") and same_width and len(tensor) == len(parameter) - added:
-            return torch.cat([tensor.to(parameter.dtype), parameter.detach()[-added:].cpu()])
+    rows = next((rows for table, rows in added.items() if name.endswith(table)), 0)
+    if rows and tensor.shape == (len(parameter) - rows, *parameter.shape[1:]):
+        return torch.cat([tensor.to(parameter.dtype), parameter.detach()[-rows:].cpu()])
     return tensor

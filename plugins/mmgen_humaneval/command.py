@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from mmgen.commands import quiet
 from mmgen.progress import tell
 
 
@@ -70,7 +69,6 @@ def make_sheet(
     """Write a blind sheet about pictures of RUNS (run folders).
 
     It has the questions that the runs' steps and people asked about the same pictures."""
-    quiet()
     from mmgen.progress import Bars
     from mmgen.registry import installed
 

@@ -15,8 +15,6 @@ from .pictures import (
     PictureInput,
     Pictures,
     PictureTokens,
-    SeeingEncoder,
-    UltraVBert,
 )
 
 __all__ = [
@@ -30,9 +28,7 @@ __all__ = [
     "PictureTokens",
     "Pictures",
     "Regions",
-    "SeeingEncoder",
     "Text",
-    "UltraVBert",
 ]
 
 
@@ -115,4 +111,4 @@ def register_embedders():
 
 @mmgen.hookimpl
 def register_backbones():
-    return [ModernVBert, UltraVBert]
+    return [ModernVBert]

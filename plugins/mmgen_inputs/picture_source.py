@@ -1,8 +1,7 @@
-"""Where an input gets its pictures from: the data, a folder, or a query; half of them mirrored in training."""
+"""Where an input gets its pictures from: the data, a folder, or a query."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +13,6 @@ from mmgen.features.images import folder_pictures, load_image
 from mmgen.parts import Picture, Reader
 
 from . import PictureInput
-from .mirror import Mirrored, mirror, mirrored_example
 
 
 class PictureSource(Reader):
@@ -22,7 +20,6 @@ class PictureSource(Reader):
 
     def __init__(self, config: PictureInput) -> None:
         self.field, self.images = config.fields[0], config.images
-        self.mirrors, self.mirror_texts = config.mirror, config.mirror_texts
         self.pictures: Mapping[str, Picture] | None = None
 
     def take(self, pictures: Mapping[str, Picture], required: bool) -> None:
@@ -43,8 +40,6 @@ class PictureSource(Reader):
 
     def picture(self, value: Any, example: str) -> Picture:
         """The picture of a value: a key of the data, or a picture. `example`: its id, for errors. Raises DataError."""
-        if isinstance(value, Mirrored):
-            return mirror(self.picture(value.value, example))
         if isinstance(value, Picture):
             return value
         if not isinstance(value, str):
@@ -66,10 +61,4 @@ class PictureSource(Reader):
     @staticmethod
     def identity(value: Any) -> object:
         """Equal for values that show equal pictures."""
-        return value if isinstance(value, str | Mirrored) else id(value)
-
-    def augment(self, example: ResolvedExample, name: str, draw: random.Random) -> ResolvedExample:
-        """With `mirror`, half of the examples with mirrored pictures and exchanged words."""
-        if not self.mirrors or draw.random() < 0.5 or not example.shown(self.field):
-            return example
-        return mirrored_example(example, name, self.field, self.mirror_texts)
+        return value if isinstance(value, str) else id(value)

@@ -1,20 +1,16 @@
 """Configs of pictures as an input: a network in the model computes their features, or the encoder itself sees them.
 
-The network computes features of regions or cells, and can train along. Encoders that see are ModernVBERT and
-UltraVBERT.
+The network computes features of regions or cells, and can train along. An encoder that sees is ModernVBERT.
 """
 
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
-from mmgen_encoders import ATTENTION, SEEING, Encoder
+from mmgen_encoders import Encoder
 from mmgen_vision.cnn_config import CnnConfig
-from packaging.version import Version
 from pydantic import Field, SerializeAsAny, model_validator
 
 import mmgen
-from mmgen.errors import DataError
 
 AROUND, IMAGE, WHOLE = "<fake_token_around_image>", "<image>", "<global-img>"
 TILE = "<row_{row}_col_{column}>"
@@ -27,28 +23,14 @@ class PictureInput(mmgen.EmbedderConfig):
     takes = "picture"
 
     images: Path | None = Field(None, description="folder of images, instead of the pictures of the data set")
-    mirror: bool = Field(
-        False, description="in training, mirror half of the pictures and their boxes, drawn for every visit"
-    )
-    mirror_texts: tuple[str, ...] = Field(
-        (),
-        description='fields of examples in which "left" and "right" are exchanged where the picture is mirrored; '
-        '"targets" are the texts to write',
-    )
-
-    @model_validator(mode="after")
-    def _check_mirror(self) -> Self:
-        if self.mirror_texts and not self.mirror:
-            raise ValueError("mirror_texts: has no effect without mirror = true")
-        return self
 
 
 class Pictures(PictureInput):
     """Pictures through a network that trains with the model, and then through an input of stored features. With the
     whole network frozen, it equals this input with features that the extractor stored.
 
-    Mirrored pictures, and which layers train, follow VL-BERT (section 3.2) and its original code, which freezes the
-    first stages and all normalisation layers of the network."""
+    Which layers train follows VL-BERT's original code, which freezes the first stages and all normalisation layers of
+    the network."""
 
     type: Literal["picture_network"] = "picture_network"
 
@@ -96,8 +78,6 @@ class Pictures(PictureInput):
                 "extractor: 'detector' must not be set; extract its boxes once with `mmgen features extract`, and set "
                 "boxes to the store"
             )
-        if text := next((text for text in self.mirror_texts if f"{text}_mentions" in inner.optional_fields()), None):
-            raise ValueError(f"mirror_texts: '{text}' has mentions, whose places would change; leave it out")
         return self
 
     @property
@@ -152,7 +132,7 @@ class PictureTokens(PictureInput):
         return TokenEmbedder(self, backbone)
 
     def backbone_problem(self, backbone: mmgen.BackboneConfig) -> str:
-        if isinstance(backbone, SeeingEncoder):
+        if isinstance(backbone, ModernVBert):
             return ""
         return (
             f"'{self.type}' needs an encoder that sees, but the backbone '{backbone.type}' sees no pictures; set "
@@ -160,17 +140,16 @@ class PictureTokens(PictureInput):
         )
 
 
-class SeeingEncoder(Encoder):
-    """Base of encoders that see. Without `weights`, the vision tower is built with the sizes below too."""
+class ModernVBert(Encoder):
+    """ModernVBERT (Teiletche et al., 2025): SigLIP's vision tower in front of ModernBERT. Without `weights`, the vision
+    tower is built with the sizes below too."""
 
-    attention: ClassVar[str | None] = ATTENTION
+    type: Literal["modernvbert"] = "modernvbert"
+    is_tried: ClassVar[bool] = True
     special_tokens: ClassVar[tuple[str, ...]] = (
         *(AROUND, WHOLE, IMAGE),
         *(TILE.format(row=row, column=column) for row in range(1, TILES + 1) for column in range(1, TILES + 1)),
     )
-    dropouts: ClassVar[tuple[str, ...]] = (*Encoder.dropouts, "embedding_dropout", "mlp_dropout")
-    since: ClassVar[str]  # the version of transformers that has it
-    image_processor: ClassVar[str]  # transformers' class, for an encoder without weights
 
     image_size: int = Field(
         64, ge=8, le=4096, description="side in pixels of the square tiles that the vision tower sees, without weights"
@@ -197,33 +176,11 @@ class SeeingEncoder(Encoder):
             )
 
     def build(self, texts=None, folder: Path | None = None):
-        self._check_version()
         from .seeing import load_processor
 
         backbone = super().build(texts, folder)
-        backbone.take_processor(load_processor(self, folder), self.weights if folder is None else str(folder))
+        backbone.processor = load_processor(self, folder)
         return backbone
-
-    def check_weights(self) -> None:
-        self._check_version()
-        super().check_weights()
-
-    def _check_version(self) -> None:
-        installed = version("transformers")
-        if Version(installed) < Version(self.since):
-            raise DataError(
-                f"backbone '{self.type}' needs transformers {self.since} or newer, but {installed} is installed; run: "
-                f"pip install 'transformers>={self.since}'"
-            )
-
-    def where_to_give(self, family: str) -> str:
-        return f'set backbone.type = "{family}"' if family in SEEING else super().where_to_give(family)
-
-    def check_backbone(self, backbone) -> None:
-        from mmgen_encoders.any_encoder import difference_from_source
-
-        if reason := difference_from_source(backbone):
-            raise DataError(f"mmgen cannot use the encoder '{self.type}': {reason}; choose another encoder")
 
     def backbone_class(self):
         from .seeing import SeeingBackbone
@@ -234,19 +191,3 @@ class SeeingEncoder(Encoder):
         from .seeing import sizes
 
         return sizes(self)
-
-
-class ModernVBert(SeeingEncoder):
-    """ModernVBERT (Teiletche et al., 2025): SigLIP's vision tower in front of ModernBERT."""
-
-    type: Literal["modernvbert"] = "modernvbert"
-    since: ClassVar[str] = "5.9"
-    image_processor: ClassVar[str] = "Idefics3ImageProcessor"
-
-
-class UltraVBert(SeeingEncoder):
-    """UltraVBERT: SigLIP's vision tower in front of UltraBERT. Needs transformers 5.21."""
-
-    type: Literal["ultravbert"] = "ultravbert"
-    since: ClassVar[str] = "5.21"
-    image_processor: ClassVar[str] = "UltraVBertImageProcessor"

@@ -6,21 +6,19 @@ which tokens stand around them, is what the encoder's own processor says (Idefic
 from __future__ import annotations
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-import transformers
-from mmgen_encoders.any_encoder import AnyEncoderBackbone
+from mmgen_encoders.encoder import EncoderBackbone
 from torch import Tensor
-from transformers import AutoImageProcessor, PreTrainedModel, SiglipVisionConfig
+from transformers import AutoImageProcessor, Idefics3ImageProcessor, PreTrainedModel, SiglipVisionConfig
 
 from mmgen.errors import DataError, RunError
 
-from . import AROUND, IMAGE, TILE, WHOLE, SeeingEncoder
+from . import AROUND, IMAGE, TILE, WHOLE, ModernVBert
 
 
-class SeeingBackbone(AnyEncoderBackbone):
+class SeeingBackbone(EncoderBackbone):
     """An encoder whose `picture_states` are states of pictures, beside the word embeddings of texts.
 
     processor        transformers' image processor: resizes pictures, and cuts them into tiles
@@ -30,7 +28,7 @@ class SeeingBackbone(AnyEncoderBackbone):
     processor: Any
     model: Any
 
-    def __init__(self, config: SeeingEncoder, model: PreTrainedModel, tokenizer: Any) -> None:
+    def __init__(self, config: ModernVBert, model: PreTrainedModel, tokenizer: Any) -> None:
         super().__init__(config, model, tokenizer)
         sizes: Any = model.config
         self.image_id = tokenizer.convert_tokens_to_ids(IMAGE)
@@ -42,16 +40,6 @@ class SeeingBackbone(AnyEncoderBackbone):
         for name, parameter in tower.named_parameters():
             if name.startswith("head."):  # pools a picture for SigLIP; the connector reads the patches
                 parameter.requires_grad_(False)
-
-    def take_processor(self, processor: Any, place: str | None) -> None:
-        """Raises DataError for a processor of another tower. `place`: where it comes from."""
-        tile, side = processor.max_image_size["longest_edge"], self.model.config.vision_config.image_size
-        if tile != side:
-            raise DataError(
-                f"backbone.weights: '{place}': preprocessor_config.json cuts tiles of {tile} pixels, but the vision "
-                f"tower sees {side}; use a config and a processor that belong together"
-            )
-        self.processor = processor
 
     def picture_states(self, pixels: Tensor) -> Tensor:
         """The states (T, K, E) of T tiles, normalised pixels (T, 3, S, S)."""
@@ -73,7 +61,7 @@ class SeeingBackbone(AnyEncoderBackbone):
         self.model.base_model.text_model.set_attn_implementation(name)
 
 
-def sizes(config: SeeingEncoder) -> dict[str, Any]:
+def sizes(config: ModernVBert) -> dict[str, Any]:
     """Fields of transformers' config of an encoder without weights, besides those of its text encoder."""
     vision = SiglipVisionConfig(
         image_size=config.image_size,
@@ -92,24 +80,20 @@ def sizes(config: SeeingEncoder) -> dict[str, Any]:
     }
 
 
-def load_processor(config: SeeingEncoder, folder: Path | None) -> Any:
+def load_processor(config: ModernVBert, folder: Path | None) -> Any:
     """The image processor of a saved encoder (`folder`), of published weights, or of an encoder without weights, whose
     pictures are one tile. Raises RunError or DataError for one that is missing or damaged."""
     if folder is None and config.weights is None:
         tile = {"longest_edge": config.image_size}
-        with TemporaryDirectory() as saved:  # loaded again, because versions of transformers choose its backend then
-            getattr(transformers, config.image_processor)(size=tile, max_image_size=tile).save_pretrained(saved)
-            return AutoImageProcessor.from_pretrained(saved, trust_remote_code=False)
+        return Idefics3ImageProcessor(size=tile, max_image_size=tile)
+    place = folder or config.weights
     try:
-        return AutoImageProcessor.from_pretrained(folder or config.weights, trust_remote_code=False)
+        return AutoImageProcessor.from_pretrained(place, trust_remote_code=False)
     except Exception:  # any exception of transformers about a missing or damaged file
-        if folder is None:
-            raise DataError(
-                f"backbone.weights: '{config.weights}' has no usable preprocessor_config.json, which says how pictures "
-                "are resized; use complete weights"
-            ) from None
-        raise RunError(
-            f"{folder / 'preprocessor_config.json'}: missing or damaged; copy the file from the original run"
+        kind, whose = (DataError, f"backbone.weights: '{place}'") if folder is None else (RunError, str(place))
+        raise kind(
+            f"{whose} has no usable preprocessor_config.json, which says how pictures are resized; use a complete "
+            "folder"
         ) from None
 
 

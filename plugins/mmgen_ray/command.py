@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from mmgen.commands import goes_on, quiet, training_options
+from mmgen.commands import goes_on, training_options
 from mmgen.errors import MmgenError
+from mmgen.files import write_text
 from mmgen.progress import Bars
 from mmgen.recipe.load import load
 from mmgen.registry import installed
@@ -46,7 +45,10 @@ def shards(address: str | None, count: int | None, command: tuple[str, ...]) -> 
         parts = [f"{number}/{count}" for number in range(1, count + 1)]
         started.run_all({f"shard {part}": [*command, "--shard", part] for part in parts})
     if targets:
-        click.get_current_context().exit(subprocess.call([sys.executable, "-m", "mmgen", "merge", targets[0]]))
+        from mmgen.inference.answers import shard_path
+
+        files = [shard_path(Path(targets[0]), number, count) for number in range(1, count + 1)]
+        write_text(Path(targets[0]), "".join(file.read_text(encoding="utf-8") for file in files))
 
 
 @ray.command()
@@ -65,7 +67,6 @@ def run(recipe: Path, steps: tuple[str, ...], threads: int | None, **options: An
     from .cluster import RemoteChild, cluster
 
     with cluster(options["address"], threads or 1) as started:
-        quiet()
         from mmgen.runs.run import run_seeds
 
         jobs = Jobs(max(2, started.slots), partial(RemoteChild, started))

@@ -6,7 +6,7 @@ import os
 
 import click
 
-from mmgen.commands import model_argument, quiet
+from mmgen.commands import model_argument
 from mmgen.errors import MmgenError, install_extra
 from mmgen.progress import tell
 
@@ -52,7 +52,6 @@ def serve(where, step, device, dtype, host, port, threads, window, batch, token_
     token = (token_file.read() if token_file else os.environ.get(TOKEN, "")).strip()
     if token_file and not token:
         raise MmgenError(f"--token-file {token_file.name}: is empty; write the token into it")
-    quiet()
     listening = server.listen(host, port)
     tell(f"loading {where}", err=True)
     predictor = server.load_model(where, step, device, dtype, threads)

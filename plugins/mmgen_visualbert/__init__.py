@@ -22,7 +22,6 @@ class VisualBert(Encoder):
 
     type: Literal["visualbert"] = "visualbert"
     model_type: ClassVar[str | None] = "bert"
-    narrows: ClassVar[bool] = True
 
     extra_token_types: Literal[2] = Field(2, description="token types of regions: of the first picture, of the second")
     extra_positions: Literal[1] = Field(1, description="the one position of all regions")
@@ -31,14 +30,6 @@ class VisualBert(Encoder):
         description="early: words and regions go through all layers; late: only words do, and one more layer reads "
         "both (the paper's ablation)",
     )
-
-    def where_to_give(self, family):
-        if family != "visual_bert":
-            return super().where_to_give(family)
-        return (
-            f'start a step from it (steps.NAME.start = "weights:{self.weights}"), and set backbone.weights to a '
-            'checkpoint with a tokenizer, such as "bert-base-uncased"'
-        )
 
     def backbone_class(self):
         from .backbone import VisualBertBackbone

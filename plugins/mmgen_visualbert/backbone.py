@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
-from mmgen_encoders.attention import additive
-from mmgen_encoders.encoder import EncoderBackbone, EncoderCache, visible_keys
+from mmgen_encoders.attention import KEYWORD, AttentionCall
+from mmgen_encoders.encoder import EncoderBackbone
 from torch import Tensor, nn
-
-from mmgen.attention import Cache
-from mmgen.tensors import Encoded, Slots
 
 from . import VisualBert
 from .published_weights import as_bert, fusion
@@ -25,6 +23,7 @@ class VisualBertBackbone(EncoderBackbone):
     """
 
     config: VisualBert
+    model: Any
 
     def __init__(self, config: VisualBert, model: Any, tokenizer: Any) -> None:
         super().__init__(config, model, tokenizer)
@@ -37,6 +36,7 @@ class VisualBertBackbone(EncoderBackbone):
                 table.weight[-extra:] = table.weight[:extra]
         self.fusion: nn.Module | None = None
         if config.fuse == "late":
+            self.narrows = False
             layers = base.encoder.layer
             self.fusion = type(layers[-1])(model.config, layer_idx=len(layers))
             self.fusion.apply(model._init_weights)
@@ -51,47 +51,21 @@ class VisualBertBackbone(EncoderBackbone):
     @property
     def positions(self) -> nn.Embedding:
         """The position embeddings, with the extra row last."""
-        base: Any = self.model.base_model
-        table: nn.Embedding = base.embeddings.position_embeddings
+        table: nn.Embedding = self.model.base_model.embeddings.position_embeddings
         return table
 
-    def attention_masks(self, seen: Tensor, positions: Tensor, key_positions: Tensor) -> Tensor:
+    def call_model(self, arguments: Mapping[str, Any], call: AttentionCall) -> Any:
         if self.fusion is None:
-            return seen
-        words, keys = (positions >= 0)[:, None, :, None], (key_positions >= 0)[:, None, None, :]
-        return seen & (keys | ~words)  # no word attends to a region; the regions' outputs are not used
-
-    def _encode_rows(self, slots: Slots, cache: Cache | None, output: Sequence[str], more: dict) -> Encoded:
-        encoded = super()._encode_rows(slots, cache, output, more)
-        if self.fusion is None:
-            return encoded
-        base: Any = self.model.base_model
-        regions = base.embeddings(
-            inputs_embeds=slots.states, token_type_ids=slots.types, position_ids=self._rows(slots.positions)
-        )
-        states = torch.where((slots.positions < 0).unsqueeze(-1), regions, encoded.last)
-        keys = slots.layout if cache is None else cache.layout
-        assert keys is not None and (cache is None or isinstance(cache, EncoderCache))
-        cache_arguments = {} if cache is None else {self.cache_argument: cache.states}
-        last, weights = self._fused(states, visible_keys(slots.layout, keys), "attentions" in output, cache_arguments)
-        hidden = (*encoded.hidden, last) if encoded.hidden else ()
-        return Encoded(last, hidden, (*encoded.attentions, *weights))
-
-    def _fused(self, states: Tensor, seen: Tensor, weigh: bool, cache_arguments: dict) -> tuple[Tensor, list[Tensor]]:
-        """Apply the fusion layer to words' states and embedded regions (B, L, H). With `weigh`, also returns its
-        attention (B, heads, L, M)."""
-        layer: Any = self.fusion
-        if not weigh and self.attention == "sdpa":
-            return layer(states, attention_mask=seen, **cache_arguments), []
-        weights: list[Tensor] = []
-        hook = layer.attention.self.register_forward_hook(lambda _, __, output: weights.append(output[1]))
-        try:
-            with self.eager():
-                fused = layer(states, attention_mask=additive(seen, states.dtype), **cache_arguments)
-                return fused, weights if weigh else []
-        finally:
-            hook.remove()
-
-    @property
-    def _narrows(self) -> bool:
-        return self.fusion is None and super()._narrows
+            return super().call_model(arguments, call)
+        region, region_key = call.positions < 0, call.key_positions < 0
+        # no word attends to a region; the regions' outputs are not used
+        seen = call.seen & ~(region_key[:, None, None] & ~region[:, None, :, None])
+        out = super().call_model(arguments, replace(call, seen=seen))
+        names = ("inputs_embeds", "token_type_ids", "position_ids")
+        regions = self.model.base_model.embeddings(**{name: arguments[name] for name in names})
+        states = torch.where(region.unsqueeze(-1), regions, out.last_hidden_state)
+        call.layers = self.model.config.num_hidden_layers
+        out.last_hidden_state = self.fusion(states, **{KEYWORD: call})
+        if out.hidden_states:
+            out.hidden_states = (*out.hidden_states, out.last_hidden_state)
+        return out

@@ -18,7 +18,6 @@ class VlBert(Encoder):
 
     type: Literal["vlbert"] = "vlbert"
     model_type: ClassVar[str | None] = "bert"
-    narrows: ClassVar[bool] = True
 
     extra_token_types: Literal[1] = Field(1, description="the token type of regions")
 

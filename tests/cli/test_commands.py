@@ -65,20 +65,16 @@ def test_its_errors_are_a_line(greet, tmp_path):
     assert done.stderr == "error: nobody: is not there; name somebody\n"
 
 
-def test_help_has_its_summary_and_its_own_help_is_its_own(greet, tmp_path):
-    listed, command_help = call("--help"), mmgen_alone(tmp_path, "greet", "--help")
+def test_help_and_the_list_of_plugins_have_its_summary(greet):
+    listed = call("--help")
     assert "\n  greet     Say hello to a run.\n" in listed.stdout and listed.stderr == ""
-    assert command_help.stdout.startswith("Usage: python -m mmgen greet [OPTIONS] NAME\n\n  Say hello to NAME.\n")
+    assert "Say hello to a run. (mmgen-greet 0.3)\n" in call("plugins").stdout
 
 
-def test_plugins_lists_it_with_its_owner(greet):
-    assert "\n  greet                 Say hello to a run. (mmgen-greet 0.3)\n" in call("plugins").stdout
-
-
-def test_help_imports_no_command_of_a_plugin_and_nothing_heavy(greet):
+def test_help_imports_no_command_no_plugin_without_one_and_nothing_heavy(greet):
     code = (
         "import sys; from mmgen.cli import main; main.main(['--help'], standalone_mode=False); print([m for m in "
-        "('torch', 'numpy', 'transformers', 'rich', 'h5py', 'mmgen_serve.command', 'mmgen_humaneval.command', "
+        "('torch', 'numpy', 'transformers', 'rich', 'h5py', 'mmgen_serve.command', 'mmgen_inputs', "
         "'mmgen_greet_command') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -89,17 +85,18 @@ def test_help_imports_no_command_of_a_plugin_and_nothing_heavy(greet):
 @pytest.mark.parametrize(
     ("build", "wrong"),
     [
-        ("import that_is_not_there", "failed to load: No module named 'that_is_not_there'"),
-        ("return 1 / 0", "failed to load: ZeroDivisionError: division by zero"),
-        ("raise SystemExit(3)", "failed to load: SystemExit: 3"),
-        ("return 7", "cannot be called: build() of Greet returned 7; it must return a click.Command"),
+        (
+            "import that_is_not_there",
+            "mmgen-greet 0.3, Greet.build (mmgen_greet.py:8): ModuleNotFoundError: No module named 'that_is_not_there' "
+            "(MMGEN_TRACEBACK=1 prints the traceback)",
+        ),
+        ("return 7", "build() of Greet returned 7; it must return a click.Command"),
     ],
 )
 def test_a_command_that_cannot_be_had_is_a_line_and_stops_no_other(build, wrong, site):
     site("mmgen-greet", "mmgen_greet", GREET.replace("BUILD", build))
     done = call("greet", "you")
-    assert (done.stdout, done.returncode) == ("", 1)
-    assert done.stderr == f"error: the command 'greet' (mmgen-greet 0.3) {wrong}\n"
+    assert (done.stdout, done.stderr, done.returncode) == ("", f"error: {wrong}\n", 1)
     assert "\n  greet     Say hello to a run.\n" in call("--help").stdout
     assert call("judge", "--help").returncode == 0
 
@@ -110,48 +107,28 @@ def test_two_commands_of_one_name_are_a_line_and_stop_no_other(greet, site):
     done, listed = call("greet", "you"), call("--help")
     assert (done.stdout, done.stderr, done.returncode) == ("", f"error: {both}\n", 1)
     assert listed.stderr == f"error: {both}\n" and listed.returncode == 0 and "\n  judge " in listed.stdout
-    strict = call("plugins", "--strict-plugins")
-    assert strict.stderr == f"error: {both}\n" and strict.returncode == 1
     assert call("init", "--help").returncode == 0
 
 
 def test_a_name_of_mmgens_own_stays_its_own(site):
     site("mmgen-greet", "mmgen_greet", GREET.replace('"greet"', '"run"').replace("BUILD", "return 1 / 0"))
-    ignored = "the command 'run' of mmgen-greet 0.3 is ignored; its author must rename it"
-    taken = f"error: the command 'run' belongs to mmgen; {ignored}\n"
     assert " run [OPTIONS] RECIPE\n\n" in call("run", "--help").stdout
-    assert call("--help").stderr == taken
-    strict = call("plugins", "--strict-plugins")
-    assert strict.stderr == taken and strict.returncode == 1
 
 
-def test_a_broken_plugin_is_a_line_below_help_and_below_a_command_that_is_not_there(site):
+def test_a_broken_plugin_is_a_line_below_a_command_that_is_not_there(site):
     site("mmgen-greet", "mmgen_greet", "import that_is_not_there")
     broken = "plugin 'greet' (mmgen-greet 0.3) failed to load: No module named 'that_is_not_there'"
-    listed, done = call("--help"), call("tune")
-    assert listed.stderr == f"error: {broken}\n" and listed.returncode == 0 and "\n  judge " in listed.stdout
-    assert (
-        done.stderr == f"error: no command is named 'tune'; `mmgen --help` lists all commands\n  {broken}\n"
-        and done.returncode == 1
-    )
-
-
-def test_a_misspelt_command_gets_did_you_mean():
-    done = CliRunner().invoke(main, ["judgee"])
-    assert (done.output, done.exit_code) == ("error: no command is named 'judgee'; did you mean 'judge'?\n", 1)
+    done, strict = call("tune"), call("plugins", "--strict-plugins")
+    message = f"error: no command is named 'tune'; `mmgen --help` lists all commands\n  {broken}\n"
+    assert (done.stderr, done.returncode) == (message, 1) and call("--help").returncode == 0
+    assert (strict.stderr, strict.returncode) == (f"error: {broken}\n", 1)
 
 
 def test_a_shell_completes_commands_of_plugins_and_stumbles_over_none(site):
     site("mmgen-greet", "mmgen_greet", GREET.replace("BUILD", "return 1 / 0"))
     complete = BashComplete(main, {}, "mmgen", "_MMGEN_COMPLETE").get_completions
-    completions = ([], "ju"), (["judge"], "fi"), ([], "gr"), (["greet"], "")
+    completions = ([], "ju"), (["judge"], "fi"), ([], "gr")
     assert [item.value for words in completions for item in complete(*words)] == ["judge", "fill", "greet"]
-
-
-def test_a_command_is_no_part_of_a_recipe():
-    from mmgen.recipe.json_schema import schema
-
-    assert "CommandConfig" not in schema(installed())["$defs"]
 
 
 class TestJudge(CommandSuite):

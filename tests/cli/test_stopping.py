@@ -16,9 +16,7 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
-import mmgen.cli.features
 import mmgen.cli.recipes
-import mmgen.cli.run
 from mmgen.cli import main
 from mmgen.features.store import FeatureStore
 from mmgen.parts import Extractor, Record
@@ -70,13 +68,13 @@ def test_extraction_says_how_it_goes_on_and_does(number, tmp_path, monkeypatch):
     for name in "abcd":
         Image.new("RGB", (8, 6)).save(tmp_path / "photos" / f"{name}.png")
     command = ["features", "extract", str(tmp_path / "photos"), str(tmp_path / "x.h5"), "--type", "means"]
-    monkeypatch.setattr(mmgen.cli.features, "_extractor_config", lambda kind, sets: StopsConfig(number=number))
+    monkeypatch.setattr("mmgen.recipe.load.part_from", lambda *_: StopsConfig(number=number))
     before = signal.getsignal(number)
     stopped = CliRunner().invoke(main, command)
     assert signal.getsignal(number) is before
     message = "error: stopped; the images so far are kept; run the same command again to continue"
     assert (stopped.exit_code, stopped.stderr.splitlines()[-1]) == (1, message)
-    monkeypatch.setattr(mmgen.cli.features, "_extractor_config", lambda kind, sets: StopsConfig())
+    monkeypatch.setattr("mmgen.recipe.load.part_from", lambda *_: StopsConfig())
     assert "2 images written, 2 already in the store" in CliRunner().invoke(main, command).output
     assert sorted(FeatureStore(tmp_path / "x.h5")) == ["a", "b", "c", "d"]
 
@@ -87,7 +85,7 @@ def test_any_command_says_that_it_was_stopped(number, tmp_path):
         import mmgen.cli.recipes
         from mmgen.cli import main
 
-        mmgen.cli.recipes.load_recipe = lambda *_: exec("import os; os.kill(os.getpid(), NUMBER)")
+        mmgen.cli.recipes.load_recipe = lambda *_, **__: exec("import os; os.kill(os.getpid(), NUMBER)")
         main()
     """
     command = [sys.executable, "-c", textwrap.dedent(code).replace("NUMBER", str(int(number))), "show", "x.toml"]
@@ -96,13 +94,13 @@ def test_any_command_says_that_it_was_stopped(number, tmp_path):
 
 
 def test_what_a_library_makes_of_being_stopped_is_no_error(number, monkeypatch):
-    def imported(*_):
+    def imported(*_, **__):
         try:
             os.kill(os.getpid(), number)
         except BaseException:
             raise ModuleNotFoundError("Could not import module") from None
 
-    monkeypatch.setattr(mmgen.cli.run, "load_recipe", imported)
+    monkeypatch.setattr(mmgen.cli.recipes, "load_recipe", imported)
     stopped = CliRunner().invoke(main, ["run", "x.toml"])
     assert (stopped.exit_code, stopped.stderr) == (
         1,
@@ -111,7 +109,7 @@ def test_what_a_library_makes_of_being_stopped_is_no_error(number, monkeypatch):
 
 
 def test_a_stopped_run_that_started_over_says_how_to_keep_its_checkpoint(number, monkeypatch):
-    monkeypatch.setattr(mmgen.cli.run, "load_recipe", lambda *_: os.kill(os.getpid(), number))
+    monkeypatch.setattr(mmgen.cli.recipes, "load_recipe", lambda *_, **__: os.kill(os.getpid(), number))
     stopped = CliRunner().invoke(main, ["run", "x.toml", "--fresh"])
     assert (stopped.exit_code, stopped.stderr) == (
         1,
@@ -120,7 +118,7 @@ def test_a_stopped_run_that_started_over_says_how_to_keep_its_checkpoint(number,
 
 
 def test_a_command_that_loses_its_stop_does_not_end_well(number, tmp_path, monkeypatch):
-    def load(*_):
+    def load(*_, **__):
         with contextlib.suppress(KeyboardInterrupt):
             os.kill(os.getpid(), number)
         return SimpleNamespace(callbacks={}, inputs={}, steps={}), SimpleNamespace(remarks=[])
@@ -130,23 +128,6 @@ def test_a_command_that_loses_its_stop_does_not_end_well(number, tmp_path, monke
     monkeypatch.setattr("mmgen.recipe.weight_files.weight_errors", lambda *_: [])
     stopped = CliRunner().invoke(main, ["check", str(tmp_path / "x.toml")])
     assert (stopped.exit_code, stopped.stderr) == (1, "error: stopped\n")
-
-
-def test_a_signal_that_is_ignored_stops_nothing(number, tmp_path, monkeypatch):
-    (tmp_path / "x.toml").write_text("")
-    signal.signal(number, signal.SIG_IGN)
-
-    def load(*_):
-        os.kill(os.getpid(), number)
-        return SimpleNamespace(callbacks={}, inputs={}, steps={}), SimpleNamespace(remarks=[])
-
-    monkeypatch.setattr(mmgen.cli.recipes, "load_recipe", load)
-    monkeypatch.setattr("mmgen.recipe.weight_files.weight_errors", lambda *_: [])
-    assert (
-        CliRunner().invoke(main, ["check", str(tmp_path / "x.toml")]).output
-        == "1 configuration in 1 recipe: no errors\n"
-    )
-    assert signal.getsignal(number) is signal.SIG_IGN
 
 
 def test_elsewhere_than_in_the_main_thread_a_command_does_its_work():
@@ -181,16 +162,3 @@ def test_letters_that_standard_output_has_not_are_spelt_out():
     latin = {**os.environ, "PYTHONIOENCODING": "latin-1"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=latin)
     assert (done.stdout, done.returncode) == (b"caf\xe9 \\u732b\n", 0)
-
-
-def test_a_library_that_cannot_be_loaded_is_a_line(monkeypatch):
-    def imported(*_):
-        raise ImportError("libtorch_cpu.so: failed to map segment from shared object")
-
-    monkeypatch.setattr(mmgen.cli.run, "load_recipe", imported)
-    done = CliRunner().invoke(main, ["run", "x.toml"])
-    assert (done.exit_code, done.stderr) == (
-        1,
-        "error: a compiled library cannot be loaded: libtorch_cpu.so: failed to map segment from shared object; check "
-        "the limit of memory (ulimit -v) and the installation\n",
-    )

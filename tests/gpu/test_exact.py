@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 from kit import families, naive, seeing, toys
-from mmgen_encoders import FAMILIES, Bert
+from mmgen_encoders import Bert
 from mmgen_generators.masked_writing import MaskedStepper
 
 from mmgen import Decoding
@@ -22,7 +22,7 @@ SEARCHES = {
     "beams": Decoding(num_beams=3, num_return_sequences=2),
     "likeliest": Decoding(do_sample=True, top_k=1),
 }
-every_encoder = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.model_fields["type"].default)
+every_encoder = pytest.mark.parametrize("family", toys.FAMILIES, ids=lambda family: family.__name__)
 
 
 def batch_of(model, examples, **options):

@@ -87,7 +87,7 @@ def test_push_and_load(exported, tmp_path):
         folder = Path(shutil.copytree(exported, tmp_path / "export"))
         for name in ("secret.txt", "backbone/optimizer.pt", "extractor/image/code.py", ".env"):
             (folder / name).write_text("not for others")
-        (pushed,) = call(("push", str(folder), "hf:me/toy", "--private", "--yes"))
+        (pushed,) = call(("push", str(folder), "hf:me/toy", "--private"))
         assert pushed["code"] == 0, pushed["stderr"] + str(state.requests)
         assert "hf_secret" not in pushed["stdout"] + pushed["stderr"]
         assert state.private == {"me/toy": True} and state.tokens <= {"Bearer hf_secretsecret", None}
@@ -100,7 +100,7 @@ def test_push_and_load(exported, tmp_path):
         result, missing, refused = call(
             ("generate", "hf:me/toy", "photo.png", "--input", "caption=a red dog"),
             ("info", "hf:me/other"),
-            ("push", str(exported), "hf:me/toy", "--yes"),
+            ("push", str(exported), "hf:me/toy"),
         )
         assert result["code"] == 0, result["stderr"] + str(state.requests)
         assert not any("pytorch_model" in request for request in state.requests)

@@ -125,7 +125,7 @@ def test_a_field_that_two_inputs_read(predictor, query, message):
 def test_a_picture_needs_a_name_where_two_inputs_take_one(recipe):
     inputs = {**recipe.inputs, "sound": recipe.inputs["image"].model_copy(update={"fields": ("sound",)})}
     names = StepNames(recipe.model_copy(update={"inputs": inputs}), "all")
-    with pytest.raises(DataError, match="^q: 'image' is missing: step 'all' reads image and sound and caption; add im"):
+    with pytest.raises(DataError, match="^q: 'image' is missing: step 'all' reads image and sound and caption; add --"):
         names.bind_exactly(Query("q", {"caption": "a dog", "picture": SEEN}))
 
 
@@ -161,7 +161,7 @@ def test_an_input_of_two_fields_is_given_by_them(recipe):
         (
             {"picture": SEEN},
             "photo.png: 'sound' is missing: step 'all' reads image and sound and caption; add --input "
-            'sound=VALUE, or the field "sound" in a JSONL file',
+            "sound=VALUE, the field 'sound' of a JSONL file, or in Python the key 'sound'",
         ),
         (
             {"caption": "a dog", "picture": SEEN},

@@ -115,8 +115,8 @@ def test_answers_are_written_as_vqas_results_and_score_the_same(folder, known, t
         arguments = ["score", tmp_path / "o.json", "--references", folder.path, "--metric", "vqa_accuracy"]
         said = CliRunner().invoke(main, [*map(str, arguments), "--json", str(tmp_path / "s.json")])
         assert said.exit_code == 0, said.output
-        scores = json.loads((tmp_path / "s.json").read_text())["values"]
-        assert scores == {str(tmp_path / "o.json"): pytest.approx(saved_scores(folder, step))}
+        cells = json.loads((tmp_path / "s.json").read_text())["rows"]["o.json"]
+        assert {name: cell["value"] for name, cell in cells.items()} == pytest.approx(saved_scores(folder, step))
 
 
 def test_another_split_and_settings_of_the_data(folder, known):
@@ -144,11 +144,9 @@ def test_rationales_of_all_answers_are_written_for_vcr_by_two_steps(folder, know
     arguments = ["o.csv", "--references", "test.jsonl", "--metric", "choice_accuracy", "--json", "s.json"]
     said = toys.mmgen_here(tmp_path, "score", *arguments)
     assert said.returncode == 0, said.stderr
-    scores = json.loads((tmp_path / "s.json").read_text())["values"]["o.csv"]
-    assert (
-        scores["Q->A"] == saved_scores(folder, "pick")["Q->A"]
-        and scores["QA->R"] == saved_scores(folder, "why")["QA->R"]
-    )
+    cells = json.loads((tmp_path / "s.json").read_text())["rows"]["o.csv"]
+    assert cells["Q->A"]["value"] == saved_scores(folder, "pick")["Q->A"]
+    assert cells["QA->R"]["value"] == saved_scores(folder, "why")["QA->R"]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ of slots only: nothing of mmgen's layouts, positions, caches or attention."""
 import pytest
 import torch
 from mmgen_encoders import AnyEncoder
-from mmgen_encoders.attention import transformers_attention
 from transformers import AttentionInterface
 from transformers.models.auto import CONFIG_MAPPING
 
@@ -72,8 +71,7 @@ def random_ids(backbone, rows: int, length: int):
 
 def source_logits(backbone, ids):
     """Logits of transformers' own model."""
-    with transformers_attention(backbone.model):
-        return backbone.model(input_ids=ids).logits
+    return backbone.model(input_ids=ids).logits
 
 
 def by_index(module, query, key, value, attention_mask, naive_inputs, scaling=None, sliding_window=None, **_):

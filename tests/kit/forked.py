@@ -31,8 +31,8 @@ NO_PAGE = f"import mmgen.report; mmgen.report.try_page = lambda *_: None; {MMGEN
 IMPORTED = (  # and every plugin
     "PIL.JpegImagePlugin",
     "matplotlib.pyplot",
-    "mmgen.cli.generate",
-    "mmgen.cli.run",
+    "mmgen.cli.answers",
+    "mmgen.cli.recipes",
     "mmgen.report.page",
     "mmgen.inference.load",
     "mmgen.runs.run",

@@ -82,12 +82,11 @@ def test_files_of_real_captions_score_as_in_pycocoevalcap(real_data, tmp_path):
     cider, rouge = Cider().compute_score(targets, candidates)[0], Rouge().compute_score(targets, candidates)[0]
     expected = {**{f"BLEU-{n}": value for n, value in enumerate(bleu, 1)}, "ROUGE-L": rouge, "CIDEr": cider}
     saved = json.loads((tmp_path / "out.json").read_text())
-    assert saved["values"][str(predictions)] == pytest.approx(
-        {name: 100 * value for name, value in expected.items()}, abs=1e-9
-    )
-    image_rows = saved["per_example"][str(predictions)]
-    assert [row["id"] for row in image_rows] == [str(image) for image in images]
-    assert np.mean([row["CIDEr"] for row in image_rows]) == pytest.approx(100 * cider)
+    values = {name: cell["value"] for name, cell in saved["rows"]["results.json"].items()}
+    assert values == pytest.approx({name: 100 * value for name, value in expected.items()}, abs=1e-9)
+    columns = {"id": saved["ids"], **saved["per_example"]["results.json"]}
+    assert columns["id"] == [str(image) for image in images]
+    assert np.mean(columns["CIDEr"]) == pytest.approx(100 * cider)
 
 
 def many(count: int, right: float, seed: int) -> list[str]:

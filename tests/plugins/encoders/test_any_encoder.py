@@ -5,8 +5,8 @@ import pytest
 import torch
 from kit import families
 from mmgen_encoders import AnyEncoder
-from mmgen_encoders.any_encoder import difference_from_source
 from mmgen_encoders.reach import MIXES
+from mmgen_encoders.self_check import difference_from_source
 
 from mmgen.errors import DataError
 from mmgen.tensors import MASK, WRITTEN, Layout, Slots
@@ -108,7 +108,7 @@ def test_embeddings_that_read_neighbouring_words_are_refused():
     with pytest.raises(DataError) as error:
         AnyEncoder(family="mobilebert", num_hidden_layers=2, hidden_size=32, vocab_size=64).build(texts=TEXTS)
     assert str(error.value) == (
-        "backbone.family: mmgen cannot use the encoder 'mobilebert': its slots mix outside attention (neighbouring "
+        "backbone 'encoder': mmgen cannot use the encoder 'mobilebert': its slots mix outside attention (neighbouring "
         "words, convolutions), where mmgen's rule does not reach; choose another encoder"
     )
 

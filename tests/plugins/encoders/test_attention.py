@@ -5,27 +5,19 @@ import threading
 import pytest
 import torch
 from kit import families
-from mmgen_encoders import ATTENTION
-from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 
-from mmgen.errors import PluginError
 from mmgen.testing.rows import pick
 
 
-def test_no_mask_is_built():
-    families.build("albert")
-    assert ATTENTION not in ALL_MASK_ATTENTION_FUNCTIONS
-
-
-def test_a_model_called_without_a_layout_is_refused():
-    """Its padding would be seen."""
-    backbone = families.build("albert")
-    with pytest.raises(PluginError) as error:
-        backbone.model(input_ids=torch.ones(1, 3, dtype=torch.long))
-    assert str(error.value) == (
-        "AlbertAttention was called without mmgen's layout; call `Backbone.encode`, or "
-        'model.set_attn_implementation("sdpa") before calling the model itself'
-    )
+@torch.no_grad()
+def test_the_model_itself_computes_what_transformers_does():
+    """Its padding is not seen."""
+    backbone = families.build("modernbert")
+    ids = families.random_ids(backbone, 2, 30)
+    padding = torch.ones_like(ids).index_fill(1, torch.arange(20, 30), 0)
+    ours = backbone.model(input_ids=ids, attention_mask=padding).logits
+    backbone.model.set_attn_implementation("sdpa")
+    assert torch.equal(ours, backbone.model(input_ids=ids, attention_mask=padding).logits)
 
 
 @pytest.mark.parametrize("family", families.QUICK)
@@ -90,9 +82,8 @@ def test_ultrabert_loses_its_window_under_a_mask_of_four_dimensions():
     backbone = families.build("ultrabert")
     ids = families.random_ids(backbone, 1, 30)
     right = families.source_logits(backbone, ids)
-    with families.transformers_attention(backbone.model):
-        everything = torch.ones(1, 1, 30, 30, dtype=torch.bool)
-        wrong = backbone.model(input_ids=ids, attention_mask=everything).logits
+    everything = torch.ones(1, 1, 30, 30, dtype=torch.bool)
+    wrong = backbone.model(input_ids=ids, attention_mask=everything).logits
     assert (wrong - right).abs().max() > 1e-2
     logits = backbone.logits(backbone.encode(families.inputs(backbone, ids.tolist())).last)
     torch.testing.assert_close(logits, right, atol=1e-5, rtol=0)
@@ -106,8 +97,8 @@ def test_eager_attention_adds_boolean_masks():
     first_only = (torch.arange(9) < 5).expand(1, 1, 9, 9) | torch.eye(9, dtype=torch.bool)
     backbone.model.set_attn_implementation("eager")
     wrong = backbone.model(input_ids=ids, attention_mask=first_only).logits
-    with families.transformers_attention(backbone.model):
-        right = backbone.model(input_ids=ids, attention_mask=first_only).logits
+    backbone.model.set_attn_implementation("sdpa")
+    right = backbone.model(input_ids=ids, attention_mask=first_only).logits
     assert (wrong - right).abs().max() > 1e-2
     before = families.inputs(backbone, [ids[0, :5].tolist()], width=9)
     weighed = backbone.encode(before, output=("attentions",))

@@ -3,18 +3,7 @@
 import pytest
 from kit import toys
 from kit.training import largest_difference, step, train_step
-from mmgen_encoders import FAMILIES
-from transformers import AutoConfig, AutoModelForMaskedLM
 from transformers.modeling_layers import GradientCheckpointingLayer
-
-
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.model_fields["type"].default)
-def test_families_support_what_transformers_supports(family):
-    model_config = AutoConfig.for_model(
-        family.model_construct(type=family.model_fields["type"].default).transformers_name
-    )
-    model_class = AutoModelForMaskedLM._model_mapping[type(model_config)]
-    assert family.supports_gradient_checkpointing == model_class.supports_gradient_checkpointing
 
 
 def layers(model):

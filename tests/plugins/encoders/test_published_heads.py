@@ -72,25 +72,12 @@ def test_a_head_is_new_if_all_of_it_is_missing_and_refused_if_some_is(family, pu
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_config_with_another_number_of_layers_than_the_weights_is_named(family, published, caplog):
+def test_a_config_of_more_layers_than_the_weights_is_refused(family, published):
     folder, tensors = published(family)
-    more = {name.replace(".0.", ".9."): tensor.clone() for name, tensor in tensors.items() if ".0." in name}
-    with caplog.at_level(logging.INFO, "mmgen.learning"):
-        build(folder, tensors)
-        assert "are left out" not in caplog.text
-        build(folder, tensors | more)
-    assert f"has more layers than its config.json says; {min(more)} and others are left out" in caplog.text
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 3, "layer_types": None}))
-    with pytest.raises(DataError, match="lacks [0-9]+ weights that its config.json expects, such as .*; use complete "):
+    with pytest.raises(DataError, match="the weights are not those of config.json: .* is missing or has another size"):
         build(folder, tensors)
-
-
-def test_a_weight_that_is_no_number_is_refused(published):
-    folder, tensors = published("bert")
-    name = "bert.encoder.layer.0.output.dense.bias"
-    with pytest.raises(DataError, match=f"'{folder}': {name} is not finite .NaN or infinite.$"):
-        build(folder, tensors | {name: torch.full_like(tensors[name], float("nan"))})
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta"])

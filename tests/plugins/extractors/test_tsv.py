@@ -132,7 +132,7 @@ def test_what_an_import_leaves_out_is_named_with_its_line(tmp_path):
     assert [line.partition(" features")[0] for line in done.output.splitlines()[-3:]] == [
         f"skipped 2: {path}:3: image '2':",
         f"skipped 3: {path}:4: image '3':",
-        f"{tmp_path}/s: 2 images written, 2 broken, 1 duplicates",
+        f"{tmp_path}/s: 2 images written, 0 already in the store, 2 broken, 1 duplicates",
     ]
 
 

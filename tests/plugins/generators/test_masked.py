@@ -29,7 +29,7 @@ def batch_of(model, examples, **more):
     return Collator(model, ["caption"], **more)([resolve(example) for example in examples])
 
 
-@pytest.mark.parametrize("family", toys.families(pytest.mark.slow))
+@pytest.mark.parametrize("family", toys.families())
 @torch.no_grad()
 def test_one_pass_gives_the_distributions_of_separate_passes(family):
     """Fact 1 and 2: ragged prefixes, several questions each, padding; every distribution equal to 1e-5."""
@@ -80,7 +80,7 @@ def test_gradients_of_a_packed_batch_are_those_of_single_questions(model):
     torch.testing.assert_close(*gradients, atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("family", toys.families(pytest.mark.slow))
+@pytest.mark.parametrize("family", toys.families())
 def test_the_last_layer_for_predicted_slots_only_is_the_whole_layer(family):
     """States and every gradient equal those of the encoder's full pass; ragged rows, and rows without predictions."""
     model = toys.model(family)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from kit import naive, toys
-from mmgen_encoders import Albert, Bert, Roberta
+from mmgen_encoders import Bert, Roberta
 from mmgen_generators.masked_writing import MaskedStepper
 
 from mmgen import Decoding, UnavailableError
@@ -32,7 +32,7 @@ def batch_of(model, examples, **more):
     [
         pytest.param(Bert, id="bert"),
         pytest.param(Roberta, id="roberta", marks=pytest.mark.slow),
-        pytest.param(Albert, id="albert, without a cache"),
+        pytest.param(toys.Albert, id="albert, without a cache"),
     ],
 )
 def test_cached_greedy_is_naive_greedy(family):

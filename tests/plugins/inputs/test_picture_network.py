@@ -173,11 +173,6 @@ def test_statistics_of_batch_norms_stay():
         ({"embedder": Regions(features="a.h5")}, "embedder: 'features' must not be set, because the network computes"),
         ({"extractor": mmgen.ExtractorConfig(type="detector")}, "the network of 'detector' cannot train with a model"),
         ({"extractor": Roi(detector=ROI)}, "extractor: 'detector' must not be set; extract its boxes once"),
-        ({"mirror_texts": ("caption",)}, "mirror_texts: has no effect without mirror = true"),
-        (
-            {"mirror": True, "mirror_texts": ("question",), "embedder": VlBertRegions(mentions=("question",))},
-            "mirror_texts: 'question' has mentions, whose places would change",
-        ),
     ],
 )
 def test_settings_that_contradict_each_other(changes, message):

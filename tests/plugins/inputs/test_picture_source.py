@@ -1,12 +1,9 @@
 """Where an input gets its pictures from."""
 
-import random
-
 import numpy as np
 import pytest
 from mmgen_extractors import Roi
 from mmgen_inputs import Regions
-from mmgen_inputs.mirror import Mirrored
 from mmgen_inputs.picture_source import PictureSource
 from mmgen_inputs.pictures import Pictures
 from PIL import Image
@@ -65,14 +62,3 @@ def test_images_of_a_folder_in_place_of_those_of_the_data(tmp_path):
     unused = Source(Pictures(embedder=Regions(), extractor=Roi(), fields=("image",), images=tmp_path / "gone"))
     unused.take({}, required=False)
     assert unused.pictures == {}
-
-
-def test_half_of_the_examples_are_mirrored():
-    mirrors, draw = source(mirror=True), random.Random(0)
-    seen = [mirrors.augment(example("p"), "image", draw) for _ in range(40)]
-    values = [next(iter(entry.seen_by("image").shown("image"))) for entry in seen]
-    mirrored = [value for value in values if isinstance(value, Mirrored)]
-    assert 10 < len(mirrored) < 30 and values.count("p") == 40 - len(mirrored)
-    left = np.asarray(mirrors.picture(mirrored[0], "e").load())[0, 0, 0]
-    assert left == 0  # the bright half is on the right
-    assert source().augment(example("p"), "image", draw) == example("p")

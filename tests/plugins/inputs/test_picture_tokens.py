@@ -1,6 +1,4 @@
-"""Pictures as tokens: pixels and tokens are those of the encoder's own processor; mirrored pictures, boxes, errors."""
-
-import random
+"""Pictures as tokens: pixels and tokens are those of the encoder's own processor; boxes, errors."""
 
 import numpy as np
 import pytest
@@ -24,7 +22,7 @@ class TestPictureTokens(EmbedderSuite):
         return PictureTokens(longest_edge=64)
 
     def backbone_config(self):
-        return seeing.config("modernvbert")
+        return seeing.config()
 
     def pictures(self):
         return seeing.pictures()
@@ -33,15 +31,14 @@ class TestPictureTokens(EmbedderSuite):
         return [Example("a", {"image": ("wide",)}), Example("b", {"image": (All(("small", "tall")),)})]
 
 
-def embedder(family="modernvbert", **settings):
-    return seeing.model(family, **settings).embedders["image"]
+def embedder(**settings):
+    return seeing.model(**settings).embedders["image"]
 
 
-@seeing.every_backbone
 @pytest.mark.parametrize("settings", [{}, {"longest_edge": 160}, {"split": False}], ids=str)
 @pytest.mark.parametrize("name", seeing.FORMATS)
-def test_pixels_and_tokens_are_those_of_the_processor(family, settings, name, tmp_path):
-    model = seeing.model(family, **settings)
+def test_pixels_and_tokens_are_those_of_the_processor(settings, name, tmp_path):
+    model = seeing.model(**settings)
     _, processor = seeing.source(seeing.saved(model.backbone, tmp_path))
     split = {"do_image_splitting": settings["split"]} if "split" in settings else {}
     size = {"longest_edge": settings.get("longest_edge", 64)}
@@ -60,13 +57,6 @@ def test_pixels_and_tokens_are_those_of_the_processor(family, settings, name, tm
     torch.testing.assert_close(pixels, done["pixel_values"][0], atol=1e-6, rtol=0)
     places = collated["tile_slots"][0][collated["ids"][0] == model.backbone.image_id]
     assert places.tolist() == list(range(len(pixels) * model.backbone.tokens_per_tile))
-
-
-def test_ultravberts_processor_cuts_into_fewer_tiles():
-    image = embedder("ultravbert", longest_edge=320)
-    image.reader.processor.max_image_tiles = 9
-    picture = image.reader.tiled("tall", "e")
-    assert (picture.rows, picture.columns) == (4, 2)  # 10 x 4 tiles without the limit
 
 
 def test_a_picture_of_several_rows_is_computed_once():
@@ -93,19 +83,6 @@ def test_boxes_of_tokens():
     boxes = patch_boxes(picture, 4)
     assert boxes[:2] == [(0, 0, 0.25, 0.5), (0.25, 0, 0.5, 0.5)] and boxes[4] == (0.5, 0, 0.75, 0.5)
     assert boxes[8:] == [(0, 0, 0.5, 0.5), (0.5, 0, 1, 0.5), (0, 0.5, 0.5, 1), (0.5, 0.5, 1, 1)]
-
-
-def test_mirrored_pixels():
-    image = embedder(split=False, mirror=True)
-    example = ResolvedExample("e", {"image": "small"})
-    draws = [image.reader.augment(example, "image", random.Random(n)).seen_by("image") for n in range(9)]
-    read = [image.reader.tiled(draw.inputs["image"], "e").pixels for draw in draws]
-    straight = image.reader.tiled("small", "e").pixels
-    mirrored = [not torch.equal(pixels, straight) for pixels in read]
-    assert 0 < sum(mirrored) < 9
-    for pixels, is_mirrored in zip(read, mirrored, strict=True):
-        if is_mirrored:
-            assert (pixels.flip(3).int() - straight.int()).abs().max() <= 1  # rounding of the resized pixels
 
 
 def test_what_cannot_be_read():
@@ -141,7 +118,7 @@ def test_a_folder_of_images(tmp_path):
 
 def test_a_caption_that_names_picture_tokens_is_a_text():
     """Read before and after a picture, whose own tokens are special."""
-    model = seeing.model("modernvbert")
+    model = seeing.model()
     image, backbone = model.embedders["image"], model.backbone
     before = backbone.encode_text("a <image> <fake_token_around_image> dog")
     (example,) = seeing.examples()[:1]

@@ -18,11 +18,10 @@ def prefixes(model):
     return model.prefix(Collator(model, model.inputs)(seeing.examples())).slots
 
 
-@seeing.every_backbone
 @torch.no_grad()
-def test_rows_with_pictures_are_those_of_transformers(family, tmp_path):
+def test_rows_with_pictures_are_those_of_transformers(tmp_path):
     """Ragged rows with one picture, cut into tiles or not, and with two."""
-    model = seeing.model(family)
+    model = seeing.model()
     source, processor = seeing.source(seeing.saved(model.backbone, tmp_path))
     before = prefixes(model)
     logits = model.backbone.logits(model.backbone.encode(before).last)
@@ -42,9 +41,8 @@ def test_rows_with_pictures_are_those_of_transformers(family, tmp_path):
         torch.testing.assert_close(logits[row, real], expected, atol=CLOSE * largest, rtol=0)
 
 
-@seeing.every_backbone
-def test_packed_rows_are_the_papers_procedure_with_its_gradients(family):
-    model = seeing.model(family)
+def test_packed_rows_are_the_papers_procedure_with_its_gradients():
+    model = seeing.model()
     backbone = model.backbone
     before, ids = prefixes(model), families.some_ids(backbone, 8)
     targets = [[[*ids[3:6], backbone.end_id], ids[:2]], [ids[:1], ids[2:7]], [ids[:3]]]
@@ -68,9 +66,8 @@ def test_packed_rows_are_the_papers_procedure_with_its_gradients(family):
 
 
 @pytest.mark.slow
-@seeing.every_backbone
-def test_cached_writing_is_encoding_again(family):
-    model = seeing.model(family)
+def test_cached_writing_is_encoding_again():
+    model = seeing.model()
     assert_matches_reencoding(model, seeing.examples())
     texts = []
     for caches in (True, False):
@@ -81,10 +78,9 @@ def test_cached_writing_is_encoding_again(family):
         assert [text.score for text in cached] == pytest.approx([text.score for text in fresh], abs=CLOSE)
 
 
-@seeing.every_backbone
-def test_a_pooling_head_of_the_tower_is_not_trained(family):
+def test_a_pooling_head_of_the_tower_is_not_trained():
     """Published towers have one; it is frozen, since no state reads it."""
-    config = seeing.config(family)
+    config = seeing.config()
     sizes = type(config).sizes
     headed = type("Headed", (type(config),), {"sizes": lambda self: _with_head(sizes(self))})
     backbone = headed(**seeing.SIZES).build(texts=seeing.TEXTS)
@@ -100,14 +96,7 @@ def _with_head(sizes):
 
 class TestModernVBert(BackboneSuite):
     def config(self):
-        return seeing.config("modernvbert")
+        return seeing.config()
 
     def source_logits(self, backbone, ids):
         return families.source_logits(backbone, ids)
-
-
-@pytest.mark.slow
-@pytest.mark.exhaustive
-class TestUltraVBert(TestModernVBert):
-    def config(self):
-        return seeing.config("ultravbert")

@@ -36,13 +36,15 @@ def test_a_run_writes_for_its_prompts_and_scores_obedience(folder):
 
 def test_the_command_line_takes_prompts_and_texts_to_avoid(folder):
     arguments = ["generate", str(toys.PLACE), "--caption", "a red dog"]
-    done = toys.mmgen_here(folder, *arguments, "--prompt", PROMPTS[0], "--prompt", PROMPTS[1], "--n", "3")
+    done = toys.mmgen_here(
+        folder, *arguments, "--input", f"prompt={PROMPTS[0]}", "--input", f"prompt={PROMPTS[1]}", "--n", "3"
+    )
     assert done.returncode == 0, done.stderr
     texts = done.stdout.splitlines()[1:]
     assert [line.rpartition("(")[2] for line in texts] == [f"{prompt})" for prompt in PROMPTS for _ in range(3)]
     texts = mmgen.load(folder / toys.PLACE).ask({"caption": "a red dog"}, n=3, options={"candidates": 20}).texts
     first = next(text.text for text in texts if text.text)
-    done = toys.mmgen_here(folder, *arguments, "--n", "3", "--avoid", first, "--out", "texts.jsonl")
+    done = toys.mmgen_here(folder, *arguments, "--n", "3", "--input", f"avoid={first}", "--out", "texts.jsonl")
     assert done.returncode == 0, done.stderr
     written = [text["text"] for text in json.loads((folder / "texts.jsonl").read_text())["texts"]]
     assert len({*written}) == 3 and first not in written

@@ -143,9 +143,8 @@ def test_published_weights_are_refused_as_backbone_weights(tmp_path):
     with pytest.raises(DataError) as error:
         VisualBert(weights=str(tmp_path)).build()
     assert str(error.value) == (
-        f"backbone.weights: '{tmp_path}' is a visual_bert checkpoint; start a step from it (steps.NAME.start = "
-        f'"weights:{tmp_path}"), and set backbone.weights to a checkpoint with a tokenizer, such as '
-        '"bert-base-uncased"'
+        f"backbone 'visualbert': '{tmp_path}' is a visual_bert checkpoint; use weights of the backbone's family, or "
+        'backbone.type = "encoder"'
     )
 
 
