@@ -46,7 +46,8 @@ def test_the_best_step_for_the_inputs_of_a_call_answers_if_none_was_named(caplog
         with pytest.raises(DataError) as error:
             predictor.ask(blank)
         assert str(error.value) == (
-            "query 1: 'caption' is missing: step 'both' reads image and caption; add caption=VALUE"
+            "query 1: 'caption' is missing: step 'both' reads image and caption; add --input caption=VALUE, "
+            "the field 'caption' of a JSONL file, or in Python the key 'caption'"
         )
     with pytest.raises(DataError, match="step 'both' reads image and caption; add image=VALUE"):
         both.ask({"caption": "a red ball"})
@@ -75,12 +76,12 @@ def test_a_query_that_no_step_can_answer(predicts, query, message):
         (
             "backbone/config.json",
             lambda text: text.replace('"bert"', '"roberta"'),
-            "the encoder is of type 'roberta', but the recipe's backbone is 'bert'",
+            "is a roberta checkpoint; use weights of the backbone's family",
         ),
         (
             "backbone/tokenizer_config.json",
             lambda text: re.sub(r'"mask_token": "\[MASK\]",', "", text),
-            "tokenizer_config.json: damaged, or not usable by this encoder: the tokenizer has no mask token",
+            "tokenizer_config.json: damaged (the tokenizer has no mask token)",
         ),
         ("inputs.json", lambda text: text.replace('"width": 5', '"width": -1'), "inputs.json: damaged: image.width: "),
     ],

@@ -179,11 +179,11 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
             "'image' of a JSONL file, or in Python the key 'image'",
         ),
         (["--input", "caption"], "--input caption: write NAME=VALUE, such as --input caption='a dog on a beach'"),
-        (["--caption", "x", "--input", "caption=y"], "'caption' must be a string, not ['x', 'y']"),
+        (["--caption", "x", "--input", "caption=y"], "'caption' must be a string, not ['y', 'x']"),
         (
             ["pictures/0.png", "--set", "inputs.image.extractor.image_size=96"],
             f"{PLACE}: features of this extractor of 'image' differ from the training features "
-            "(settings.image_size: 64 in training, 96 here); use the same extractor and settings, or, if the "
+            "(settings.image_size: 64 -> 96); use the same extractor and settings, or, if the "
             "features are the same, add --set inputs.image.allow_other_features=true",
         ),
         (

@@ -99,13 +99,13 @@ def test_one_query_that_cannot_be_read_keeps_the_others_and_is_named(predictor):
         (
             RED,
             {"options": {"do_sample": True, "num_beams": 2}, "n": 3},
-            "num_return_sequences: 3 texts need num_beams of at least that number, not 2, or num_beams = 1, so that "
-            "each text is sampled",
+            "num_return_sequences: 3 texts need num_beams = 1, or num_beams of at least that number",
         ),
         (
             {"image": SEEN},
             {},
-            "query 1: 'caption' is missing: step 'both' reads image and caption; add caption=VALUE",
+            "query 1: 'caption' is missing: step 'both' reads image and caption; add --input caption=VALUE, "
+            "the field 'caption' of a JSONL file, or in Python the key 'caption'",
         ),
         (RED, {"n": 0}, "num_return_sequences: must be at least 1, not 0"),
         ({"image": 7, "caption": "x"}, {}, "query 1: image: expected a picture, but got 7"),
