@@ -49,7 +49,7 @@ def test_the_best_step_for_the_inputs_of_a_call_answers_if_none_was_named(caplog
             "query 1: 'caption' is missing: step 'both' reads image and caption; add --input caption=VALUE, "
             "the field 'caption' of a JSONL file, or in Python the key 'caption'"
         )
-    with pytest.raises(DataError, match="step 'both' reads image and caption; add image=VALUE"):
+    with pytest.raises(DataError, match="step 'both' reads image and caption; add --input image=VALUE"):
         both.ask({"caption": "a red ball"})
 
 

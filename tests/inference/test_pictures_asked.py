@@ -121,9 +121,8 @@ def test_what_has_been_asked_is_kept_when_a_signal_stops_it(seeing, tmp_path, mo
     out, partial = tmp_path / "out.jsonl", tmp_path / ".out.jsonl.partial"
     done = stopped(monkeypatch, out, lambda: os.kill(os.getpid(), number))
     assert signal.signal(signal.SIGTERM, handler) is signal.SIG_DFL
-    assert done.exit_code == 1 and done.stderr.splitlines()[-1] == (
-        f"error: stopped; partial answers (2) are in {partial}; re-running the command continues"
-    )
+    kept = "error: stopped; answers in --out are kept; run the same command again to continue"
+    assert done.exit_code == 1 and done.stderr.splitlines()[-1] == kept
     assert [json.loads(line)["id"] for line in partial.read_text().splitlines()] == ["pictures/0.png", "pictures/1.png"]
     monkeypatch.undo()
     monkeypatch.chdir(seeing)
