@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
@@ -16,7 +15,7 @@ from mmgen.examples import Example, Generation, Scores
 from mmgen.parts import Metric
 
 from . import CaptionScores, java, ptb
-from .meteor import Program, meteor, statistics, summands
+from .meteor import meteor, statistics, summands
 
 BLEU = ("BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4")
 NO_CIDER = "CIDEr: unavailable, its document frequencies come from the references and one image gives none"
@@ -37,14 +36,12 @@ class CaptionMetric(Metric):
         self.words: dict[str, list[str]] = {}
         self.tokeniser = ""  # which tokeniser produced the words
         self.segments: dict[tuple[str, ...], np.ndarray] = {}  # a text and its references -> METEOR's statistics
-        self.meteor_failure = ""
-        self.program = Program(config.timeout)
-        weakref.finalize(self, self.program.close)
 
     def score(self, generations: Sequence[Generation], examples: Sequence[Example]) -> Scores:
         """Score one generation per example. Raises DataError for an example without references, UnavailableError if
         Java is required and fails."""
-        _check_order(generations, examples)
+        if not examples or [generation.id for generation in generations] != [example.id for example in examples]:
+            raise DataError("captioneval: give one text per example, in the order of the examples")
         texts = [generation.text for generation in generations]
         texts += [text for example in examples for text in example.targets]
         words, tokeniser = self._tokenise(texts)
@@ -93,14 +90,12 @@ class CaptionMetric(Metric):
         """METEOR's summands of every example, (Q, 6), or the reason why there are none."""
         keys = [(hypothesis, *texts) for hypothesis, texts in zip(hypotheses, references, strict=True)]
         new = list(dict.fromkeys(key for key in keys if key not in self.segments))
-        if new and not self.meteor_failure:
+        if new:
             try:
-                counts = statistics([key[0] for key in new], [key[1:] for key in new], self.program)
-                self.segments.update(zip(new, counts, strict=True))
+                counts = statistics([key[0] for key in new], [key[1:] for key in new], self.config.timeout)
             except UnavailableError as error:
-                self.meteor_failure = f"METEOR: unavailable, {error}"
-        if self.meteor_failure:
-            return None, [self.meteor_failure]
+                return None, [f"METEOR: unavailable, {error}"]
+            self.segments.update(zip(new, counts, strict=True))
         return summands(np.stack([self.segments[key] for key in keys])), []
 
 
@@ -138,22 +133,6 @@ def _drop_wordless(examples: Sequence[Example], references: list[list[str]]) -> 
             )
     left_out = sum(map(len, references)) - sum(map(len, with_words))
     return with_words, [f"references without a word left out: {left_out}"] if left_out else []
-
-
-def _check_order(generations: Sequence[Generation], examples: Sequence[Example]) -> None:
-    if not examples:
-        raise DataError("captioneval: no examples to score; give at least one")
-    if len(generations) != len(examples):
-        raise DataError(
-            f"captioneval: {len(generations)} texts for {len(examples)} examples; give one text per example, in the "
-            "same order"
-        )
-    for generation, example in zip(generations, examples, strict=True):
-        if generation.id != example.id:
-            raise DataError(
-                f"captioneval: expected a text for example {example.id!r} but got one for {generation.id!r}; give "
-                "texts in the order of the examples"
-            )
 
 
 def _score_without_java(
