@@ -81,8 +81,7 @@ def test_words_bound_to_a_phrase_are_found_in_both_directions(tmp_path):
         ("det", "the"),
         ("nmod", "cat"),
     ]
-    split = sentences["can'tit"]
-    assert [(word.form, word.first, word.end) for word in split] == [("Ca", 0, 5), ("n't", 0, 5), ("it", 5, 7)]
+    assert [(word.first, word.end) for word in sentences["can'tit"]] == [(0, 5), (0, 5), (5, 7)]
 
 
 def test_only_parsed_captions_have_relations(drawn, tmp_path):
@@ -118,4 +117,4 @@ def test_relations_come_from_the_data_set(tmp_path):
     wrong = [replace(entry, facts={**FACTS, "parses": [parse[:-1]]}) for entry in EXAMPLES]
     with pytest.raises(DataError) as error:
         Grounding().build().run(subject("image caption", examples=wrong), tmp_path / "facts")
-    assert str(error.value) == "example 'e0': the parse has 5 words, but the caption has 6"
+    assert str(error.value) == "example 'e0': the parse does not match the words of the caption"
