@@ -28,14 +28,10 @@ class CaptionMetric(Metric):
     """BLEU-1..4, ROUGE-L, METEOR and CIDEr, times 100: one text per example against all its targets.
 
     BLEU's reference length is the closest one, of two equally close the shorter; sentence BLEU-4 is not smoothed.
-    CIDEr is CIDEr-D, with document frequencies from these references, so a single image has no CIDEr.
-    Java's answers are cached: scoring some of the same texts again (for an interval) does not start Java again."""
+    CIDEr is CIDEr-D, with document frequencies from these references, so a single image has no CIDEr."""
 
     def __init__(self, config: CaptionScores):
         self.config = config
-        self.words: dict[str, list[str]] = {}
-        self.tokeniser = ""  # which tokeniser produced the words
-        self.segments: dict[tuple[str, ...], np.ndarray] = {}  # a text and its references -> METEOR's statistics
 
     def score(self, generations: Sequence[Generation], examples: Sequence[Example]) -> Scores:
         """Score one generation per example. Raises DataError for an example without references, UnavailableError if
@@ -53,12 +49,13 @@ class CaptionMetric(Metric):
             values["CIDEr"] = per_example["CIDEr"] = None
             notes.append(NO_CIDER)
         if self.config.meteor:
-            counts, reasons = self._meteor(hypotheses, references)
-            notes += reasons
             values["METEOR"] = None
-            if counts is not None:
+            try:
+                counts = summands(statistics(hypotheses, references, self.config.timeout))
                 values["METEOR"] = 100 * float(meteor(counts.sum(0)))
                 per_example["METEOR"], sums["METEOR"] = (100 * meteor(counts)).tolist(), counts.tolist()
+            except UnavailableError as error:
+                notes.append(f"METEOR: unavailable, {error}")
         group = (
             "question" if any("group" in example.facts for example in examples) else "image"
         )  # several examples may share an image
@@ -69,34 +66,17 @@ class CaptionMetric(Metric):
             sums,
         )
 
-    def _tokenise(self, texts: list[str]) -> tuple[list[list[str]], str]:
-        """Words of every text, and the name of the tokeniser, which is the same for all texts of this metric."""
-        new = list(dict.fromkeys(text for text in texts if text not in self.words))
-        if new and self.tokeniser in ("", "Java's") and self.config.tokenizer != "own":
+    def _tokenise(self, texts: Sequence[str]) -> tuple[list[list[str]], str]:
+        """Words of every text, and the name of the tokeniser."""
+        lines, reason = [java.one_line(text) for text in texts], ""
+        if self.config.tokenizer != "own":
             try:
-                self.words.update(
-                    zip(new, java.tokenise_all([java.one_line(text) for text in new], self.config.timeout), strict=True)
-                )
-                self.tokeniser, new = "Java's", []
+                return java.tokenise_all(lines, self.config.timeout), "Java's"
             except UnavailableError as error:
                 if self.config.tokenizer == "java":
                     raise UnavailableError(f'captioneval: tokenizer = "java": {error}; set tokenizer = "own"') from None
-                self.tokeniser = f"our own ({error})"
-                self.words, new = {}, list(dict.fromkeys(texts))  # never a mixture of both tokenisers
-        self.words.update({text: ptb.tokenise(java.one_line(text)) for text in new})
-        return [self.words[text] for text in texts], self.tokeniser or "our own"
-
-    def _meteor(self, hypotheses: list[str], references: list[list[str]]) -> tuple[np.ndarray | None, list[str]]:
-        """METEOR's summands of every example, (Q, 6), or the reason why there are none."""
-        keys = [(hypothesis, *texts) for hypothesis, texts in zip(hypotheses, references, strict=True)]
-        new = list(dict.fromkeys(key for key in keys if key not in self.segments))
-        if new:
-            try:
-                counts = statistics([key[0] for key in new], [key[1:] for key in new], self.config.timeout)
-            except UnavailableError as error:
-                return None, [f"METEOR: unavailable, {error}"]
-            self.segments.update(zip(new, counts, strict=True))
-        return summands(np.stack([self.segments[key] for key in keys])), []
+                reason = f" ({error})"
+        return [ptb.tokenise(line) for line in lines], f"our own{reason}"
 
 
 def bleu(counts: np.ndarray) -> dict[str, np.ndarray]:

@@ -69,7 +69,7 @@ class SimilarityProbe(Probe):
         if model.backbone.masks == "causal":
             raise UnavailableError("the encoder reads from left to right, so its first slot [CLS] sees no input")
         picture, text = self.config.inputs or picture_and_text(model, example, model.inputs)
-        if picture not in model.inputs or text not in model.inputs:
+        if picture is None or text is None or not {picture, text} <= {*model.inputs}:
             raise UnavailableError(
                 f"needs a picture and a text, but the model reads {' and '.join(model.inputs)}; name two of its inputs "
                 "with 'inputs'"
