@@ -196,9 +196,6 @@ class FeaturesConfig(EmbedderConfig):
     classes: tuple[str, ...] | None = Field(
         None, description="class names of regions; read from the store, if it has them"
     )
-    compared: dict[str, Any] | None = Field(
-        None, description="identifies the extractor that a run has compared with imported features; a run saves it"
-    )
 
 
 class BackboneConfig(PartConfig):

@@ -14,7 +14,7 @@ def draws_of(seed: int, prepared: Prepared) -> AbstractContextManager[None]:
     """torch's random numbers for one query, inside the context. They depend on what the query says and shows: neither
     its id nor other queries change them, so that a query has the same texts alone and among others."""
     digest = blake2b(digest_size=16)
-    said = [prepared.read.rows[0].example.inputs, prepared.read.rows[0].example.labels]
+    said = [prepared.read[0].example.inputs, prepared.read[0].example.labels]
     digest.update(json.dumps(said, sort_keys=True, default=lambda shown: None).encode())
     for picture in prepared.answer.pictures:
         image = picture.load()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from ..data.collate import Collator, ReadExample
+from ..data.collate import Collator, ReadRow
 from ..data.unread_text import remarks
 from ..errors import DataError
 from ..examples import All, Example, ResolvedExample
@@ -27,7 +27,7 @@ class Prepared:
 
     query: Query | Example
     answer: Answer
-    read: ReadExample
+    read: list[ReadRow]
 
 
 @dataclass
@@ -110,14 +110,14 @@ class QueryReader:
             return Answer(query.id, error=message(query, error))
         said = [
             remark
-            for row in read.rows
+            for row in read
             for name in row.items
             for remark in remarks(name, names.inputs[name], self.backbone, row.example.seen_by(name))
         ]
         answer = Answer(
             query.id,
             remarks=tuple(dict.fromkeys(said)),
-            choices=tuple(read.rows[0].example.labels.get("choices", ())),
+            choices=tuple(read[0].example.labels.get("choices", ())),
             pictures=tuple(draft.pictures),
         )
         return Prepared(query, answer, read)

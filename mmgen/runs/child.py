@@ -32,11 +32,10 @@ from ..recipe.tables import Recipe
 from ..registry import installed, load_files
 from ..storage.model_files import build_model
 from ..storage.run_folder import RunFolder
-from ..storage.step_weights import inputs_of, load_step
-from ..storage.weights import load_state, read_tensors, save_weights, state
+from ..storage.step_weights import load_step
+from ..storage.weights import load_state, state
 from ..training import distributed, train
-from ..training.callbacks import Events, Forwarded
-from ..training.context import StepContext
+from ..training.context import Events, StepContext, ignore
 from ..training.distributed import Processes
 from ..training.signals import stop_signals_as_ctrl_c
 from ..training.threads import choose_threads
@@ -50,7 +49,7 @@ Send = Callable[[object], None]
 class Settings(NamedTuple):
     """What a child is started with.
 
-    only     the steps whose inputs its model has, with those of earlier steps; more as such steps come; (): all
+    only     the steps whose inputs its model has, with those of earlier steps; (): all
     threads  see `training.threads.choose_threads`
     jobs     the number of children that share the machine
     """
@@ -95,9 +94,7 @@ class Steps:
         recipe, folder, step = self.recipe, self.folder, self.recipe.steps[name]
         place = folder.step(name)
         context = StepContext(name, step, recipe.seed, place, self.processes, self.progress, self.events)
-        if trained := folder.trained(recipe, name):
-            self._complete(name)
-        else:
+        if not (trained := folder.trained(recipe, name)):
             self._init(name)
             train.train(self.model, context, [*self.datasets.sources(name).values()])
         if step.evaluate and not folder.finished(name, answers_file(recipe, name)):
@@ -115,14 +112,6 @@ class Steps:
             if not self.folder.begun(name):  # a checkpoint has all weights
                 loaded = load_start(self.recipe, name, self.model, self.progress)
         init_objectives(self.recipe, name, self.model, loaded)
-
-    def _complete(self, name: str) -> None:
-        """Add to a trained step's weights those of inputs that the model which trained it did not have."""
-        path = self.folder.weights(name)
-        missing = path.exists() and self.initial.keys() - read_tensors(path)[0].keys()
-        if missing and self.processes.is_main_process:
-            load_step(self.model, self.recipe, self.folder, name, self.initial)
-            save_weights(self.model, path, step=name)
 
     def score(self, name: str, metrics: Mapping[str, Metric]) -> Mapping[str, float | None]:
         """Score the texts or predictions of a step, for its row of the table. Returns the scores by column."""
@@ -183,14 +172,12 @@ def _receive_steps(connection: Connection, steps: SimpleQueue[str]) -> None:
 
 def train_steps(folder: RunFolder, recipe: Recipe, settings: Settings, names: Iterable[str], send: Send) -> None:
     """Train steps in turn, and write their texts or predictions. The run has checked the data."""
-    processes, datasets, only = distributed.start(), Datasets(recipe), tuple(settings.only)
-    events, steps = Forwarded(send) if recipe.callbacks else Events(), None
+    processes, datasets = distributed.start(), Datasets(recipe)
+    model = build_model(with_inputs_of(recipe, settings.only), datasets)
+    choose_threads(settings.threads, model, settings.jobs)
+    events: Events = (lambda *event: send(event)) if recipe.callbacks else ignore
+    steps = Steps(recipe, folder, datasets, model, processes, Lines(send), events)
     for name in names:
-        if steps is None or not {*inputs_of(recipe, [name])} <= {*steps.model.inputs}:
-            only = (*only, name) if only else ()
-            model = build_model(with_inputs_of(recipe, only), datasets)
-            choose_threads(settings.threads, model, settings.jobs)
-            steps = Steps(recipe, folder, datasets, model, processes, Lines(send), events)
         with folder.step_locked(name):
             steps.train(name)
         send(TRAINED)

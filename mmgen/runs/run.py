@@ -5,12 +5,10 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from .. import report
 from ..data.datasets import Datasets
@@ -29,9 +27,9 @@ from ..storage.model_files import build_model, keep_parts
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of
 from ..training import distributed
-from ..training.callbacks import Callbacks
+from ..training.context import Callbacks
 from ..training.distributed import Processes
-from ..training.threads import AUTO, choose_threads, use_threads
+from ..training.threads import choose_threads, use_threads
 from .child import Settings, Steps
 from .data_check import check_data
 from .jobs import Children, Jobs
@@ -120,13 +118,12 @@ class _Run:
         only, processes, main = self.settings.only, self.processes, self.processes.is_main_process
         counts = ", ".join(f"{split} {len(datasets.main.split(split))}" for split in datasets.main.splits())
         progress.say(f"data: {recipe.data.type} ({counts})")
-        ready = recipe
         if main:
-            ready = compare_extractors(recipe, inputs_of(recipe, recipe.ordered(only)), datasets)
+            compare_extractors(recipe, inputs_of(recipe, recipe.ordered(only)))
         files = feature_files(recipe, only, folder)
-        ready = with_features(ready, files)
+        ready = with_features(recipe, files)
+        fill_stores(recipe, files, datasets, processes, progress)
         with contextlib.closing(Children(self.jobs, todo, ready, folder, self.settings, progress.say)) as children:
-            self._extract(todo, files, children)
             model = build_model(with_inputs_of(ready, only), datasets)
             progress.say(choose_threads(self.settings.threads, model, self.jobs.count))
             metrics = self._check(todo, ready, model) if main else {}
@@ -137,7 +134,7 @@ class _Run:
             with Callbacks(recipe.callbacks if main else {}, progress.say) as events:
                 table, profile = recipe.model_dump(mode="json"), recipe.profile or "default"
                 info = RunInfo(recipe.name, profile, recipe.seed, folder.path, table, tuple(todo))
-                events.send("on_run_begin", info)
+                events("on_run_begin", info)
                 steps = Steps(ready, folder, datasets, model, processes, progress, events)
                 children.start()
                 if main:  # the table needs these scores, but an error should stop the run early
@@ -147,21 +144,10 @@ class _Run:
                 for name in children.train(events):
                     steps.train(name)
                     scores = steps.score(name, metrics) if main and recipe.steps[name].evaluate else {}
-                    events.send("on_step_end", name, scores)
+                    events("on_step_end", name, scores)
                     processes.wait_for_everyone()
                 if main:
-                    events.send("on_run_end", show(recipe, folder, datasets, progress))
-
-    def _extract(self, todo: Sequence[str], files: Mapping[str, Path], children: Children) -> None:
-        """Extract features. Meanwhile, children train steps that read none of them."""
-        recipe, threads, begun = self.recipe, torch.get_num_threads(), 0
-        absent = {name for name, path in files.items() if not path.exists()}
-        if absent and not self.folder.outdated(recipe):
-            begun = children.begin([name for name in todo if not absent & {*inputs_of(recipe, [name])}])
-        if begun and self.settings.threads == AUTO:
-            torch.set_num_threads(max(1, threads - begun))
-        fill_stores(recipe, files, self.datasets, self.processes, self.progress)
-        torch.set_num_threads(threads)
+                    events("on_run_end", show(recipe, folder, datasets, progress))
 
     def _check(self, todo: Sequence[str], ready: Recipe, model: Model) -> dict[str, Metric]:
         """Check the data of the steps, and save what loading the run needs besides the steps' files. Returns the
