@@ -133,7 +133,6 @@ def score(predictions: Path, references: Path, against: Path | None, out: Path |
         examples,
         metrics,
         resamples=options["resamples"],
-        progress=Bars(),
     )
     notes = [f"{len(examples)} of {len(expected)} examples", *compared.notes]
     notes += [RESAMPLED.format(options["resamples"])] * bool(options["resamples"])

@@ -66,7 +66,6 @@ def write_page(
     galleries = GalleryMaker(recipe, folder, datasets, load, progress).galleries(steps, shown)
     cards = [examples for gallery in galleries for examples in gallery["cards"]]
     with_pictures = [examples[0] for examples in cards if examples[0]["shots"]]
-    kinds = dict.fromkeys("text" if recipe.makes_texts(step) else "prediction" for step in steps)
     context = {
         "recipe": recipe,
         "tables": tables,
@@ -82,7 +81,6 @@ def write_page(
         "letter": letter,
         "galleries": galleries,
         "cards": cards,
-        "results": " or ".join(kinds),
         "data": {
             "lower": sorted(column for run_table in tables for column in run_table.lower),
             "inputs": {step: [name for name in recipe.inputs if name in recipe.steps[step].inputs] for step in steps},

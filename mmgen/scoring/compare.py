@@ -12,7 +12,6 @@ from ..evaluation.collapse import collapsed
 from ..evaluation.score import build_metric, merge_metrics
 from ..examples import Example, Generation, Prediction, Scores
 from ..parts import Metric
-from ..progress import Progress
 from ..recipe.load import select_parts
 from ..registry import Registry
 from .intervals import RESAMPLES, Interval, differences, groups_of, intervals, summed
@@ -40,7 +39,6 @@ def compare(
     *,
     resamples: int = RESAMPLES,
     seed: int = 0,
-    progress: Progress | None = None,
 ) -> tuple[ScoreTable, dict[str, Scores]]:
     """Score one system, or two systems on the same examples: a row for each, for two also their difference, first minus
     second; and the scores of each. Errors of metrics propagate.
@@ -49,14 +47,12 @@ def compare(
     resamples  of the bootstrap, and shuffles of the randomisation; 0: no intervals and p
     """
     groups, scores_of, notes = groups_of(examples), dict[str, Scores](), dict[str, None]()
-    with (progress or Progress()).task("scoring", None, "passes") as advance:
-        built = {name: build_metric(name, config) for name, config in configs.items()}
-        for name, predictions in systems.items():
-            scores_of[name] = _score(predictions, examples, built)
-            texts = [prediction for prediction in predictions if isinstance(prediction, str)]
-            remarks = [f"{name}: {remark}" for remark in [collapsed(texts)] if remark]
-            notes.update(dict.fromkeys((*scores_of[name].notes, *remarks)))
-            advance()
+    built = {name: build_metric(name, config) for name, config in configs.items()}
+    for name, predictions in systems.items():
+        scores_of[name] = _score(predictions, examples, built)
+        texts = [prediction for prediction in predictions if isinstance(prediction, str)]
+        remarks = [f"{name}: {remark}" for remark in [collapsed(texts)] if remark]
+        notes.update(dict.fromkeys((*scores_of[name].notes, *remarks)))
     rows = [
         Row((name,), cells_of([scores.values], intervals(scores, configs, groups, resamples, seed)))
         for name, scores in scores_of.items()

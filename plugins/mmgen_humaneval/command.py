@@ -69,7 +69,6 @@ def make_sheet(
     """Write a blind sheet about pictures of RUNS (run folders).
 
     It has the questions that the runs' steps and people asked about the same pictures."""
-    from mmgen.progress import Bars
     from mmgen.registry import installed
 
     from .form import make
@@ -78,7 +77,7 @@ def make_sheet(
     material = gather(runs, steps, installed())
     if answer:
         material = with_answers(material, answer)
-    sheet = make(material, out, count=count, seed=seed, together=together, criteria=criteria, progress=Bars())
+    sheet = make(material, out, count=count, seed=seed, together=together, criteria=criteria)
     for note in sheet.notes:
         tell(note)
     tell(f"{sheet.page}: for the judges; they open the page, rate, and send back the file that the page saves")

@@ -17,7 +17,6 @@ from typing import Any
 from mmgen.errors import DataError, RunError
 from mmgen.examples import Example
 from mmgen.files import read_json, write_json, write_text
-from mmgen.progress import Progress
 from mmgen.report import pictures, web_page
 
 from .criteria import ANSWER_CONSISTENCY, CAPTION, CRITERIA, PAPER, SETS
@@ -47,7 +46,6 @@ def make(
     seed: int = 0,
     together: bool = False,
     criteria: str = "paper",
-    progress: Progress | None = None,
 ) -> Form:
     """Write `out` and `<out>.key.json` for `count` random test examples. `together`: everything is shown at once, and
     all criteria are rated at once. `criteria`: one of `criteria.SETS`. Never overwrites a sheet, since a judge may be
@@ -62,8 +60,7 @@ def make(
     draw = random.Random(seed)
     examples = _draw_examples(material, count, draw)
     picture_sources, reason = pictures.find(material.dataset, examples)
-    with (progress or Progress()).task("judge: pictures", len(picture_sources), "pictures") as advance:
-        shots, broken = pictures.thumbnails(picture_sources, advance, SIDE)
+    shots, broken = pictures.thumbnails(picture_sources, SIDE)
     reason = reason or broken
     if shots and len(shots) < count:
         example_id = next(example.id for example in examples if example.id not in shots)
