@@ -37,7 +37,6 @@ class _Run:
 
     label: str
     recipe: Recipe
-    fingerprint: str | None
     data: ScoredExamples
     scores: Mapping[str, Mapping[int, Scores]]
 
@@ -50,7 +49,7 @@ class _Run:
         scores = scores_by_seed(recipe, seeds)
         if not scores:
             raise RunError(f"{first.path}: no step with scores is finished yet; continue with `mmgen run`")
-        return cls(label, recipe, first.fingerprint(), ScoredExamples(recipe, first.path), scores)
+        return cls(label, recipe, ScoredExamples(recipe, first.path), scores)
 
     def row(self, step: str, *labels: str) -> Row:
         return Row((step, *labels), cells_of([scores.values for scores in self.scores[step].values()]))
@@ -98,7 +97,6 @@ def compare(paths: Sequence[Path]) -> list[ScoreTable]:
     notes += [f"{run.label}: {describe_seeds(run.scores)}" for run in runs]
     for run in others:
         changes = differences(_settings(first.recipe), _settings(run.recipe))
-        changes += ["the data sets' examples"] * (first.fingerprint != run.fingerprint)
         notes += [
             f"from {first.label} to {run.label}:",
             *(f"  {change}" for change in changes or ["the same settings"]),
@@ -107,21 +105,20 @@ def compare(paths: Sequence[Path]) -> list[ScoreTable]:
 
 
 def compare_rows(path: Path, one: str, other: str) -> ScoreTable:
-    """Compare two rows (steps) of a run, over the images and over the seeds that have both: a line for each score, with
-    the difference, its interval and p. `path`: as in `compare`. Raises RunError."""
+    """Compare two rows (steps) of a run over images and seeds: a line for each score, with the difference, its interval
+    and p. `path`: as in `compare`. Raises RunError."""
     run = _Run.read(path, "")
     for step in (one, other):
         if step not in run.scores:
             raise RunError(f"{path}: no scores of a step: {unknown(step, run.scores)}")
-    seeds = run.scores[one].keys() & run.scores[other].keys()
-    run = replace(run, scores={step: {seed: run.scores[step][seed] for seed in sorted(seeds)} for step in (one, other)})
-    if not seeds or not (difference := run.minus(one, run, other, "difference")).cells:
+    difference = run.minus(one, run, other, "difference")
+    if not difference.cells:
         raise RunError(f"{path}: '{one}' and '{other}' are not scored on the same examples, or these are not available")
     images = groups_of(run.data.scored_by(one))
     about = f"difference: {one} minus {other}, {len(images)} examples of {len({*images})} images"
-    notes = (f"{about}; {describe_seeds(run.scores)}", METHOD)
+    seeds = describe_seeds({step: run.scores[step] for step in (one, other)})
     rows = (run.row(one), run.row(other), difference)
-    return ScoreTable(tuple(difference.cells), rows, notes, heads=("score",), upright=True)
+    return ScoreTable(tuple(difference.cells), rows, (f"{about}; {seeds}", METHOD), heads=("score",), upright=True)
 
 
 def _table(heads: tuple[str, ...], rows: Sequence[Row]) -> ScoreTable:

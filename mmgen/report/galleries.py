@@ -18,7 +18,6 @@ from ..examples import Example, ResolvedExample
 from ..model import Model
 from ..progress import Progress
 from ..recipe.tables import Recipe
-from ..scoring.compare import columns_with
 from ..storage.run_folder import RunFolder
 from . import pictures, table
 from .rendering import Answer, step_renderer
@@ -169,7 +168,6 @@ class GalleryMaker:
             step: {
                 name: {key: round(value, 1) for key, place in places.items() if (value := column[place]) is not None}
                 for name, column in score.read(self.folder.step(step)).per_example.items()
-                if name not in columns_with(self.recipe.judging(step), "of_all_texts")
             }
             for step in steps
         }

@@ -10,12 +10,11 @@ from ..data.datasets import ScoredOn
 from ..evaluation import score
 from ..evaluation.collapse import collapsed
 from ..evaluation.score import reference_scores
-from ..examples import LOG_PROBABILITY, Scores
+from ..examples import Scores
 from ..files import write_text
 from ..parts import Dataset
-from ..progress import number
 from ..recipe.tables import Recipe
-from ..scoring.compare import cells_of, columns_with
+from ..scoring.compare import cells_of, lower_is_better
 from ..scoring.intervals import groups_of, intervals
 from ..scoring.table import Row, ScoreTable
 from ..storage import generations
@@ -59,13 +58,11 @@ def scores_by_seed(recipe: Recipe, seeds: Mapping[int, RunFolder]) -> dict[str, 
 
 
 def _read(place: Path, step: str) -> Scores:
-    """The scores of a step in a folder. Their notes say if its texts are nearly all the same or empty, or if their
-    scores are not log-probabilities."""
+    """The scores of a step in a folder. Their notes say if its texts are nearly all the same or empty."""
     scores = score.read(place)
     texts = [*generations.best(place).values()] if (place / generations.GENERATIONS).exists() else []
-    kinds = {text.score_kind for text in texts} - {LOG_PROBABILITY}
-    remarks = [collapsed([text.text for text in texts]), *(f"the score of a text is a {kind}" for kind in kinds)]
-    return replace(scores, notes=(*scores.notes, *(f"{step}: {remark}" for remark in remarks if remark)))
+    remark = collapsed([text.text for text in texts])
+    return replace(scores, notes=(*scores.notes, f"{step}: {remark}")) if remark else scores
 
 
 def _build_table(
@@ -80,20 +77,19 @@ def _build_table(
     metrics, dataset, images = recipe.judging(first), datasets.dataset_of(first), groups_of(datasets.scored_by(first))
     known = [of_seed for by_seed in scores.values() for of_seed in by_seed.values()]
     columns = dict.fromkeys(column for of_seed in known for column in of_seed.values)
-    of_references = _reference_rows(references, columns)
-    described, lower, rows = dataset.describe(), columns_with(metrics, "lower_is_better"), list[Row]()
+    described, lower, rows = dataset.describe(), lower_is_better(metrics), list[Row]()
     notes = [describe_seeds(scores)] * (len(seeds) > 1) + [note for of_seed in known for note in of_seed.notes]
     for step, by_seed in scores.items():
         spans = intervals(next(iter(by_seed.values())), metrics, images) if len(seeds) == 1 else {}
         rows.append(Row((step,), cells_of([of_seed.values for of_seed in by_seed.values()], spans)))
-        notes += _below_chance(rows[-1], of_references["chance"], lower)
-    notes += ["no scores: the recipe has no [metrics.NAME] for these steps"] * (not metrics)
     notes += [note for of_metric in references.values() for note in of_metric.notes]
     notes += [f"published rows: {described['published_from']}"] if "published_from" in described else []
-    rows += [Row((label,), cells_of([of]), "reference") for label, of in of_references.items() if of]
+    known_values = _reference_rows(references, columns).items()
+    rows += [Row((label,), cells_of([of]), "reference") for label, of in known_values if of]
     rows += [Row((label,), cells_of([of]), "published") for label, of in described.get("published", {}).items()]
     _, kind = recipe.predicts(first) or ("", "text")
-    title = "" if recipe.writes(first) else f"{kind}, data '{data_name(recipe, first, dataset)}'"
+    kinds = kind if kind.endswith("s") else f"{kind}s"
+    title = "" if recipe.writes(first) else f"{kinds}, data '{data_name(recipe, first, dataset)}'"
     return ScoreTable(tuple(columns), tuple(rows), tuple(dict.fromkeys(notes)), title, lower)
 
 
@@ -107,17 +103,6 @@ def _reference_rows(references: Mapping[str, Scores], columns: Collection[str]) 
             if value is not None:
                 rows["people" if plain == name else "chance"][column] = value
     return rows
-
-
-def _below_chance(row: Row, chance: Mapping[str, float], lower: Collection[str]) -> list[str]:
-    """A note on a step with scores worse than chance. `lower`: the columns whose lowest value is the best."""
-    worse = [
-        column
-        for column, limit in chance.items()
-        if (cell := row.cells.get(column)) and number(cell.value) != number(limit)
-        if (cell.value > limit) == (column in lower)
-    ]
-    return [f"{row.labels[0]}: worse than chance in {', '.join(worse)}"] if worse else []
 
 
 def tables_with_seeds(

@@ -52,12 +52,10 @@ def read_references(
     profile: str | None = None,
     split: str | None = None,
     step: str | None = None,
-    form: ResultFiles | None = None,
 ) -> list[Example]:
     """References from a file, or the data set of a recipe or of a run's folder. Raises DataError and RecipeError.
 
     step  of the recipe: the data that this step is scored on, by default the recipe's own
-    form  reader of files whose predictions are not texts
     """
     if path.is_dir() or path.suffix == ".toml":
         recipe = RunFolder(path).recipe(registry) if path.is_dir() else load(path, registry, profile)[0]
@@ -68,8 +66,6 @@ def read_references(
         else:
             dataset = build_split(config, split)
         return [*dataset.split(split or config.test_split)]
-    if form:
-        raise DataError(f"{path}: the references of a task are those of a recipe or of a run; name its file or folder")
     return [Example(example_id, {}, tuple(texts)) for example_id, texts in _read(path, REFERENCE_KEYS).items()]
 
 

@@ -109,10 +109,9 @@ def intervals(
     metrics: Mapping[str, MetricConfig],
     groups: Sequence[str],
     resamples: int = RESAMPLES,
-    seed: int = 0,
 ) -> dict[str, Interval]:
     """Column -> its interval over these groups; none for a column whose values are all equal."""
-    resampled = bootstrap(summed(scores, metrics, groups), resamples, seed)
+    resampled = bootstrap(summed(scores, metrics, groups), resamples)
     return {column: span for column, values in resampled.items() if (span := interval(values))[0] < span[1]}
 
 

@@ -177,5 +177,4 @@ def chosen(tables: Sequence[ScoreTable], columns: Sequence[str]) -> list[ScoreTa
     for column in columns:
         if problem := unknown(column, known):
             raise MmgenError(f"--columns: {problem}")
-    kept = [replace(shown, columns=tuple(filter(shown.columns.__contains__, columns))) for shown in tables]
-    return [shown for shown in kept if shown.columns or shown.notes]
+    return [replace(shown, columns=tuple(filter(shown.columns.__contains__, columns))) for shown in tables]
