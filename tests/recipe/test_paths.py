@@ -81,7 +81,7 @@ def test_a_finished_run_finds_its_data_from_anywhere_and_does_without(project, m
     run = project / PLACE
     table = (run / "table.md").read_text()
     monkeypatch.chdir(project.parent)
-    assert RunFolder(run).recipe(installed()).data.folder == project / "data"
+    assert RunFolder(run).recipe(installed()).data.folder.resolve() == project / "data"
     again = mmgen_here(project, "run", project / "recipes/toy.toml")  # the same files, written otherwise
     assert "nothing to do" in again.stdout, again.stderr
     everything = (
