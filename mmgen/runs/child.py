@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from .. import report
 from ..data.datasets import Datasets
-from ..errors import PluginError, as_mmgen_error
+from ..errors import as_mmgen_error, blame
 from ..evaluation import score
 from ..evaluation.answers import answers_file, read_answers, write_answers
 from ..model import Model
@@ -118,13 +118,12 @@ class Steps:
         recipe, place = self.recipe, self.folder.step(name)
         scores = score.score_step(recipe, name, self.folder, self.datasets, metrics, self.progress)
         score.write_scores(place, scores)
-        renderer = report.StepRenderer()  # shows JSON
+        answers, examples = read_answers(recipe, name, place), self.datasets.scored_by(name)
         try:
             renderer = report.step_renderer(recipe, name)
-        except PluginError as error:  # two renderers fit
-            self.progress.say(str(error))
-        answers, examples = read_answers(recipe, name, place), self.datasets.scored_by(name)
-        self.progress.say(report.samples(answers, examples, renderer, recipe.inputs.values()))
+            self.progress.say(report.samples(answers, examples, renderer, recipe.inputs.values()))
+        except Exception as error:  # of any kind: renderers may come from third parties
+            self.progress.say(f"{name}: no samples are shown: {blame(error) or error}")
         return scores.values
 
 

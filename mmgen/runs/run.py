@@ -72,8 +72,6 @@ def run(
     with distributed.peer_failures(processes), folder.locked() if main else contextlib.nullcontext():
         profile = f", profile {recipe.profile}" if recipe.profile else ""
         progress.say(f"{recipe.name}{profile}, seed {recipe.seed} -> {folder.path}")
-        for remark in layers.remarks if main else ():
-            log.warning(remark)
         with with_missing_parts(recipe, steps, layers):
             datasets = Datasets(recipe)
             if main:

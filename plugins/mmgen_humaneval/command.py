@@ -65,14 +65,13 @@ def make_sheet(
     """Write a blind sheet about pictures of RUNS (run folders).
 
     It has the questions that the runs' steps and people asked about the same pictures."""
-    from mmgen.progress import Bars
     from mmgen.registry import installed
 
     from .form import make
     from .systems import gather
 
     material = gather(runs, steps, installed(), answer)
-    notes = make(material, out, count=count, seed=seed, criteria=criteria, progress=Bars())
+    notes = make(material, out, count=count, seed=seed, criteria=criteria)
     for note in notes:
         tell(note)
     tell(f"{out}: for the judges; they open the page, rate, and send back the file that the page saves")

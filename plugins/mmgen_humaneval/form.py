@@ -14,7 +14,6 @@ from pathlib import Path
 from mmgen.errors import DataError, RunError
 from mmgen.examples import Example
 from mmgen.files import write_json, write_text
-from mmgen.progress import Progress
 from mmgen.report import pictures, web_page
 
 from .criteria import CRITERIA, PAPER, SETS
@@ -32,7 +31,6 @@ def make(
     count: int = 50,
     seed: int = 0,
     criteria: str = "paper",
-    progress: Progress | None = None,
 ) -> list[str]:
     """Write `out`, `<out>.json` and `<out>.key.json` for `count` random test examples; returns notes.
 
@@ -49,7 +47,7 @@ def make(
     if count > len(usable):
         raise RunError(f"--n {count}: only {len(usable)} test examples have a question by people")
     examples = draw.sample(usable, count)
-    shots, reason = _read_pictures(material, examples, progress or Progress())
+    shots, reason = _read_pictures(material, examples)
     rated, notes = _criteria_to_rate(material, examples, criteria, reason)
     human = HUMAN if HUMAN not in material.texts else f"{HUMAN} (references)"
     texts = {
@@ -91,13 +89,10 @@ def _items(material: Material, examples: Sequence[Example], key: Key, shots: Map
     ]
 
 
-def _read_pictures(
-    material: Material, examples: Sequence[Example], progress: Progress
-) -> tuple[dict[str, pictures.Shot], str]:
+def _read_pictures(material: Material, examples: Sequence[Example]) -> tuple[dict[str, pictures.Shot], str]:
     """The picture of every example, or none and the reason. Raises DataError if some can be read."""
     sources, reason = pictures.find(material.dataset, examples)
-    with progress.task("judge: pictures", len(sources), "pictures") as advance:
-        shots, broken = pictures.thumbnails(sources, advance, SIDE)
+    shots, broken = pictures.thumbnails(sources, SIDE)
     reason = reason or broken
     for example in examples if shots else ():
         if example.id not in shots:

@@ -39,7 +39,6 @@ class Diversity(mmgen.MetricConfig):
 
     type: Literal["diversity"] = "diversity"
     lower_is_better = frozenset({"self-BLEU"})
-    of_all_texts = frozenset({"self-BLEU"})
     judges_fit = False
 
     def build(self):

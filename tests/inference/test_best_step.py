@@ -73,7 +73,7 @@ def test_the_recipe_may_name_the_step(chosen):
         "both",
         "the best by a (3.00) of 2 steps",
     )
-    with pytest.raises(RecipeError, match=r"default_step: unknown step 'bth'; did you mean 'both'\?; choose from: wo"):
+    with pytest.raises(RecipeError, match=r"default_step: unknown name 'bth'; did you mean 'both'\?; choose from: wo"):
         chosen({}, default_step="bth")
 
 
