@@ -32,8 +32,8 @@ from ..recipe.tables import Recipe
 from ..registry import installed, load_files
 from ..storage.model_files import build_model
 from ..storage.run_folder import RunFolder
-from ..storage.step_weights import load_step
-from ..storage.weights import load_state, state
+from ..storage.step_weights import inputs_of, load_step
+from ..storage.weights import load_state, read_tensors, save_weights, state
 from ..training import distributed, train
 from ..training.context import Events, StepContext, ignore
 from ..training.distributed import Processes
@@ -49,7 +49,7 @@ Send = Callable[[object], None]
 class Settings(NamedTuple):
     """What a child is started with.
 
-    only     the steps whose inputs its model has, with those of earlier steps; (): all
+    only     the steps whose inputs its model has, with those of earlier steps; more as such steps come; (): all
     threads  see `training.threads.choose_threads`
     jobs     the number of children that share the machine
     """
@@ -94,7 +94,9 @@ class Steps:
         recipe, folder, step = self.recipe, self.folder, self.recipe.steps[name]
         place = folder.step(name)
         context = StepContext(name, step, recipe.seed, place, self.processes, self.progress, self.events)
-        if not (trained := folder.trained(recipe, name)):
+        if trained := folder.trained(recipe, name):
+            self._complete(name)
+        else:
             self._init(name)
             train.train(self.model, context, [*self.datasets.sources(name).values()])
         if step.evaluate and not folder.finished(name, answers_file(recipe, name)):
@@ -112,6 +114,14 @@ class Steps:
             if not self.folder.begun(name):  # a checkpoint has all weights
                 loaded = load_start(self.recipe, name, self.model, self.progress)
         init_objectives(self.recipe, name, self.model, loaded)
+
+    def _complete(self, name: str) -> None:
+        """Add to a trained step's weights those of inputs that the model which trained it did not have."""
+        path = self.folder.weights(name)
+        missing = path.exists() and self.initial.keys() - read_tensors(path)[0].keys()
+        if missing and self.processes.is_main_process:
+            load_step(self.model, self.recipe, self.folder, name, self.initial)
+            save_weights(self.model, path, step=name)
 
     def score(self, name: str, metrics: Mapping[str, Metric]) -> Mapping[str, float | None]:
         """Score the texts or predictions of a step, for its row of the table. Returns the scores by column."""
@@ -171,12 +181,15 @@ def _receive_steps(connection: Connection, steps: SimpleQueue[str]) -> None:
 
 def train_steps(folder: RunFolder, recipe: Recipe, settings: Settings, names: Iterable[str], send: Send) -> None:
     """Train steps in turn, and write their texts or predictions. The run has checked the data."""
-    processes, datasets = distributed.start(), Datasets(recipe)
-    model = build_model(with_inputs_of(recipe, settings.only), datasets)
-    choose_threads(settings.threads, model, settings.jobs)
+    processes, datasets, only = distributed.start(), Datasets(recipe), tuple(settings.only)
     events: Events = (lambda *event: send(event)) if recipe.callbacks else ignore
-    steps = Steps(recipe, folder, datasets, model, processes, Lines(send), events)
+    steps = None
     for name in names:
+        if steps is None or not {*inputs_of(recipe, [name])} <= {*steps.model.inputs}:
+            only = (*only, name) if only else ()
+            model = build_model(with_inputs_of(recipe, only), datasets)
+            choose_threads(settings.threads, model, settings.jobs)
+            steps = Steps(recipe, folder, datasets, model, processes, Lines(send), events)
         with folder.step_locked(name):
             steps.train(name)
         send(TRAINED)

@@ -128,12 +128,21 @@ class Children:
         self._waiting = [name for name in self.names if name not in self._done]
         self._idle, self._training = list[Child](), dict[Connection, Child]()
 
+    def begin(self, names: Sequence[str]) -> int:
+        """Train such of these steps while features are extracted, all but one of the children at most; how many."""
+        names = [name for name in self._waiting if name in names]
+        self._start(names, self.jobs.count - 1, self.settings._replace(only=tuple(names)))
+        return len(self._training)
+
     def start(self) -> None:
         """Train as many steps as can start; none in children if there is one job."""
-        startable = [name for name in self._waiting if self.recipe.steps[name].before in self._done]
-        for name in startable[: self.jobs.count * (self.jobs.count > 1) - len(self._training)]:
+        self._start(self._waiting, self.jobs.count * (self.jobs.count > 1), self.settings)
+
+    def _start(self, names: Sequence[str], most: int, settings: Settings) -> None:
+        startable = [name for name in names if self.recipe.steps[name].before in self._done]
+        for name in startable[: most - len(self._training)]:
             self._waiting.remove(name)
-            new = self.folder, self.recipe, self.settings, len(self._training)
+            new = self.folder, self.recipe, settings, len(self._training)
             child = self._idle.pop() if self._idle else self.jobs.start(*new)
             self._training[child.connection] = child
             child.train(name)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from .. import report
 from ..data.datasets import Datasets
@@ -29,7 +31,7 @@ from ..storage.step_weights import inputs_of
 from ..training import distributed
 from ..training.context import Callbacks
 from ..training.distributed import Processes
-from ..training.threads import choose_threads, use_threads
+from ..training.threads import AUTO, choose_threads, use_threads
 from .child import Settings, Steps
 from .data_check import check_data
 from .jobs import Children, Jobs
@@ -120,8 +122,8 @@ class _Run:
             compare_extractors(recipe, inputs_of(recipe, recipe.ordered(only)))
         files = feature_files(recipe, only, folder)
         ready = with_features(recipe, files)
-        fill_stores(recipe, files, datasets, processes, progress)
         with contextlib.closing(Children(self.jobs, todo, ready, folder, self.settings, progress.say)) as children:
+            self._extract(todo, files, children)
             model = build_model(with_inputs_of(ready, only), datasets)
             progress.say(choose_threads(self.settings.threads, model, self.jobs.count))
             metrics = self._check(todo, ready, model) if main else {}
@@ -146,6 +148,17 @@ class _Run:
                     processes.wait_for_everyone()
                 if main:
                     events("on_run_end", show(recipe, folder, datasets, progress))
+
+    def _extract(self, todo: Sequence[str], files: Mapping[str, Path], children: Children) -> None:
+        """Extract features. Meanwhile, children train steps that read none of them."""
+        recipe, threads, begun = self.recipe, torch.get_num_threads(), 0
+        absent = {name for name, path in files.items() if not path.exists()}
+        if absent and not self.folder.outdated(recipe):
+            begun = children.begin([name for name in todo if not absent & {*inputs_of(recipe, [name])}])
+        if begun and self.settings.threads == AUTO:
+            torch.set_num_threads(max(1, threads - begun))
+        fill_stores(recipe, files, self.datasets, self.processes, self.progress)
+        torch.set_num_threads(threads)
 
     def _check(self, todo: Sequence[str], ready: Recipe, model: Model) -> dict[str, Metric]:
         """Check the data of the steps, and save what loading the run needs besides the steps' files. Returns the
