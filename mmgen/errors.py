@@ -124,29 +124,6 @@ class DataError(MmgenError):
     """Files that are missing, damaged, or do not fit together."""
 
 
-class MissingInput(DataError):
-    """An example that lacks a field of a reader. Readers raise it, so that the command line can say how to give the
-    field.
-
-    field  the field's name
-    """
-
-    def __init__(self, message: str, field: str = "") -> None:
-        super().__init__(message)
-        self.field = field
-
-
-class MissingLabel(DataError):
-    """An example that lacks a label which an objective needs, to train or to predict.
-
-    label  the label's name
-    """
-
-    def __init__(self, message: str, label: str = "") -> None:
-        super().__init__(message)
-        self.label = label
-
-
 class RunError(MmgenError):
     """A run folder that cannot be used: of a different recipe, damaged, or without the requested step."""
 

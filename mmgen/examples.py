@@ -19,15 +19,6 @@ class All:
     values: tuple[Any, ...]
 
 
-def _as_text(value: object) -> str:
-    """A value of an example in one line: alternatives are separated by " / ", values of `All` by " + "."""
-    if isinstance(value, All):
-        return " + ".join(map(_as_text, value.values))
-    if isinstance(value, tuple | list) and all(isinstance(element, str) for element in value):
-        return " / ".join(value)
-    return str(value)
-
-
 @dataclass(frozen=True)
 class Example:
     """One example of a data set: keys and texts, never tensors.
@@ -44,15 +35,9 @@ class Example:
     facts: Mapping[str, Any] = field(default_factory=dict)
     labels: Mapping[str, Any] = field(default_factory=dict)
 
-    def cells(self) -> list[list[str]]:
-        """Rows of a table: the names and values of inputs, targets and labels. Facts are left out."""
-        values = {**self.inputs, **({"texts": self.targets} if self.targets else {}), **self.labels}
-        return [[name, _as_text(value)] for name, value in values.items()]
-
     def lacks(self, field: str) -> bool:
         """Whether the input is missing, or has no alternatives."""
-        value = self.inputs.get(field)
-        return value is None or value == ()
+        return self.inputs.get(field) in (None, ())
 
     def shown(self, field: str) -> tuple[Any, ...]:
         """The values of an input: one, or several for `All`; none if the input is missing."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import platform
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
@@ -106,23 +105,19 @@ def clear_partials(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def locked(path: Path, busy: Callable[[str], None]) -> Iterator[None]:
-    """A lock for one process at a time, which writes its id into the file at `path`.
-
-    While another process holds the lock, `busy` is called repeatedly with the text of that process, and may raise. The
-    system releases the lock when its process ends in any way; children (workers of a loader) do not inherit the lock.
-    Raises OSError if the lock cannot be created."""
+def locked(path: Path, busy: Callable[[], object]) -> Iterator[None]:
+    """A lock for one process at a time, the file at `path`. If another process holds it, `busy` is called once, and may
+    raise; then this one waits. The system releases the lock when its process ends in any way; children (workers of a
+    loader) do not inherit it. Raises OSError if it cannot be created."""
     from filelock import FileLock, Timeout  # from 3.30 on, a fork leaves the lock to the parent
 
     lock = FileLock(path, thread_local=False)
-    while not lock.is_locked:
-        try:
-            lock.acquire(blocking=False)
-        except Timeout:
-            busy(path.read_text(encoding="utf-8", errors="replace")[:200].strip())
     try:
-        with contextlib.suppress(OSError):  # on a full disk, the lock works without the text
-            path.write_text(f"process {os.getpid()} on {platform.node()}", encoding="utf-8")
+        lock.acquire(blocking=False)
+    except Timeout:
+        busy()
+        lock.acquire()
+    try:
         yield
     finally:
         lock.release()
@@ -132,17 +127,6 @@ def refuse_overwriting(option: str, out: Path | None, inputs: Iterable[Path | No
     """Raises RunError if `out`, the value of `option`, is also an input file of the command."""
     if out and out.exists() and any(path and path.exists() and path.samefile(out) for path in inputs):
         raise RunError(f"{option} {out}: is also an input file and would be overwritten; choose another name")
-
-
-def foreign(content: Path | bytes | bytearray) -> str:
-    """What a file is in place of the one that was to be downloaded, by its first bytes, and what to do; or ""."""
-    if isinstance(content, Path):
-        with content.open("rb") as file:
-            content = file.read(64)
-    start = bytes(content[:64]).removeprefix(b"\xef\xbb\xbf").lstrip().lower()
-    if start.startswith(b"version https://git-lfs"):
-        return "is a Git LFS pointer, not the file itself; fetch the file with `git lfs pull`"
-    return "is a web page; download the file itself" if start.startswith((b"<!doctype html", b"<html")) else ""
 
 
 def write_text(path: Path, text: str) -> None:
@@ -160,7 +144,7 @@ def read_json(path: Path) -> Any:
     except FileNotFoundError:
         raise RunError(f"{path}: missing; is this a run folder?") from None
     except (ValueError, RecursionError) as error:
-        raise RunError(f"{path}: {foreign(path) or f'damaged: {json_problem(error)}'}") from None
+        raise RunError(f"{path}: damaged: {json_problem(error)}") from None
 
 
 @contextlib.contextmanager
@@ -175,8 +159,8 @@ def open_tensors(path: Path, absent: str, damaged: str = "", error_class: type[M
         raise error_class(f"{path}: missing; {absent}") from None
     except (SafetensorError, RuntimeError, ValueError, LookupError, TypeError, RecursionError) as error:
         # torch raises several for invalid dtypes and shapes
-        reason = foreign(path) or f"damaged: {str(error).partition(chr(10))[0]}"
-        raise error_class("; ".join(filter(None, (f"{path}: {reason}", damaged)))) from None
+        reason = f"{path}: damaged: {str(error).partition(chr(10))[0]}"
+        raise error_class("; ".join(filter(None, (reason, damaged)))) from None
 
 
 def json_problem(error: Exception) -> str:

@@ -83,7 +83,7 @@ class TargetReader(abc.ABC):
 
     @abc.abstractmethod
     def collate(self, rows: Rows) -> Targets:
-        """The targets of B rows, with a count for each of `losses`. Raises MissingLabel for an example that lacks a
+        """The targets of B rows, with a count for each of `losses`. Raises DataError for an example that lacks a
         label, DataError for one that cannot be used."""
 
     def ask(self, rows: Rows) -> Targets:
@@ -178,13 +178,6 @@ class Objective(Part, abc.ABC):
         """Initialises parameters from other parts of the model. Called once, in the first step that trains the
         objective, after the weights that the step starts from are loaded. A resumed run does not call it, so what it
         fills must exist since `build`. By default nothing changes."""
-        return
-
-    def on_train_begin(self, model: Sequencer) -> None:
-        """Called before the first update of every step that trains the objective, and again when a stopped step
-        resumes, always with the weights that the step starts from: the place for a teacher (`model.frozen_copy`, or
-        `mmgen.load(WHERE).model.frozen_copy` of an exported model). What it makes is not saved; it must not change
-        parameters. By default nothing happens."""
         return
 
     def hidden_layer(self) -> nn.Linear | None:

@@ -60,7 +60,7 @@ class Reader(abc.ABC):
 
     @abc.abstractmethod
     def read(self, example: ResolvedExample) -> Any:
-        """The input of one example (arrays, token ids), the same every time. Raises MissingInput for a field that the
+        """The input of one example (arrays, token ids), the same every time. Raises DataError for a field that the
         example lacks, DataError for a value that cannot be read."""
 
     @abc.abstractmethod
@@ -218,7 +218,7 @@ class Picture:
     """A raw image for a feature store. Only `load` opens its file; it is called in any thread, one at a time."""
 
     key: str
-    load: Any  # () -> PIL.Image.Image; `features.pixels.load_image` gives it as RGB
+    load: Any  # () -> PIL.Image.Image; `features.images.load_image` gives it as RGB
     boxes: Sequence[Sequence[float]] | None = None  # R x (x0, y0, x1, y1) relative to the image, where known
     region_names: Sequence[str] | None = None  # R texts, if known
     classes: Classes | None = None  # of the R boxes, where known

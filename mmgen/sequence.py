@@ -5,7 +5,6 @@ Rows are laid out as in the paper (bertgen, section 3): `[CLS] image [SEP] capti
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -95,13 +94,6 @@ class Sequencer(nn.Module):
     def objective(self, name: str) -> Any:
         """The objective of this name: "generator", or one of the recipe's objectives."""
         return self.generator if name == "generator" else self.objectives[name]
-
-    def frozen_copy(self) -> Sequencer:
-        """The whole model as it is now, without its objectives: in eval mode, with the same weights, none of which
-        trains. Keep it in a list (`self._teacher = [model.frozen_copy()]`): as an attribute it would be a submodule,
-        saved and trained with the objective. Encode its batches under `torch.no_grad()`."""
-        copied = copy.deepcopy(self, {id(self.objectives): nn.ModuleDict()})  # objectives may hold copies themselves
-        return copied.requires_grad_(False).eval()
 
     def prefix(self, batch: Batch) -> Prefix:
         """The input X: `[CLS]`, the inputs in the batch's order, `[SEP]` between them -> P slots per row."""

@@ -20,7 +20,3 @@ def test_a_reader_sees_its_own_overrides():
     example = ResolvedExample("e1", {"image": "left", "caption": "a dog"}, overrides={"second": {"image": "right"}})
     assert example.seen_by("first") is example
     assert dict(example.seen_by("second").inputs) == {"image": "right", "caption": "a dog"}
-
-
-def test_rows_of_a_notebook():
-    assert [name for name, _ in EXAMPLE.cells()] == ["image", "caption", "empty", "texts", "truth"]

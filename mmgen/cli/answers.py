@@ -127,7 +127,7 @@ def _answer(
     pairs = [*pairs, *([f"caption={caption}"] if caption else [])]
     if not sources and not pairs:
         raise MmgenError("no input; give a picture, a folder, a table, a JSONL file, --input NAME=VALUE, or --caption")
-    from ..features.shards import Shard
+    from ..features.extract import Shard
 
     part = Shard.parse(shard or "1/1")
     from ..files import refuse_overwriting

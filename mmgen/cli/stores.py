@@ -100,9 +100,8 @@ def _fill(
 ) -> None:
     """Fill a store by an extractor that reads published files ("file") or pictures."""
     from ..configs import ExtractorConfig
-    from ..features.extract import extract
-    from ..features.picture_sources import pictures_of
-    from ..features.shards import Shard
+    from ..features.extract import Shard, extract
+    from ..features.images import pictures_of
     from ..recipe.load import part_from
     from ..registry import installed
 

@@ -1,13 +1,20 @@
-"""Classes of regions: the k most probable of a detector for each region, made from distributions and expanded again.
+"""Classes of regions: the k most probable of a detector, made from distributions and expanded again; masked regions.
 
 Feature stores save them, and models that mask regions predict them."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
+
+from ..errors import DataError
+from ..tensors import Hiding
 
 TOP = 10  # classes per region that are saved of a detector's distribution
 TOLERANCE = 1e-3  # by which the sum of rounded probabilities may exceed 1
@@ -58,11 +65,45 @@ class Classes:
 
     def error(self, regions: int) -> str:
         """Why a store cannot save these classes for so many regions; empty if it can."""
-        ids, probabilities, count = self.ids, self.probabilities, len(self.names)
-        if not ids.shape == probabilities.shape == (regions, *ids.shape[1:2]) or not 0 < ids.shape[1] <= count:
-            return f"expected ids and probabilities ({regions}, 1 to {count}), not {ids.shape} {probabilities.shape}"
-        if not ((ids >= -1) & (ids < count)).all():
-            return f"class ids must be -1 to {count - 1}"
-        if not (probabilities >= 0).all() or not (probabilities.sum(1) <= 1 + TOLERANCE).all():
-            return "class probabilities of a region must be numbers of at least 0 with a sum of at most 1"
-        return ""
+        ids, shares = self.ids, self.probabilities
+        shaped = ids.shape == shares.shape == (regions, *ids.shape[1:2]) and 0 < ids.shape[1] <= len(self.names)
+        known = shaped and ((ids >= -1) & (ids < len(self.names))).all()
+        if known and (shares >= 0).all() and (shares.sum(1) <= 1 + TOLERANCE).all():
+            return ""
+        return (
+            f"classes must be ids ({regions}, k) from -1 to {len(self.names) - 1}, with probabilities whose sum is at "
+            f"most 1 for a region; got {ids.shape} and {shares.shape}"
+        )
+
+
+class Regions(NamedTuple):
+    """The regions of a picture. `hidden`: (R,) bool, masked regions, whose features the model does not see."""
+
+    features: np.ndarray  # (R, D) float16 if they are stored as float16, else float32
+    boxes: np.ndarray | None = None  # (R, 4) float32
+    classes: Classes | None = None
+    hidden: np.ndarray | None = None  # None if no region is masked
+
+
+def hide_regions(
+    classes: Classes | None, count: int, names: Sequence[str] | None, draw: random.Random, hiding: Hiding
+) -> tuple[np.ndarray, Tensor]:
+    """Draw which of a picture's `count` regions are masked, (R,) bool, and the labels: (R, C) distributions over the
+    classes `names`, -100 at regions that are not predicted. A region without a known class is neither masked nor
+    predicted.
+
+    A share `hiding.rate` of the regions is predicted, and a share `hiding.replace[0]` of those is masked. The others
+    keep their features, since regions are never replaced by other regions. Raises DataError for other class names."""
+    if not names:
+        raise DataError("cannot mask regions to predict their classes, because the features have no classes")
+    if classes is not None and classes.names != tuple(names):
+        raise DataError("the class names of the regions differ from those that are predicted")
+    predicted, hidden = np.zeros((2, count), bool)
+    labels = np.full((count, len(names)), -100, np.float32)
+    if classes is None:
+        return hidden, torch.from_numpy(labels)
+    for place, known in enumerate(classes.known):
+        if draw.random() < hiding.rate and known:
+            predicted[place], hidden[place] = True, draw.random() < hiding.replace[0]
+    labels[predicted] = classes[predicted].distributions()
+    return hidden, torch.from_numpy(labels)

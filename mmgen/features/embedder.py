@@ -17,12 +17,12 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from ..configs import FeaturesConfig
-from ..errors import DataError, MissingInput
+from ..errors import DataError
 from ..examples import Example, ResolvedExample
 from ..parts import Backbone, Embedder, Reader, Record
 from ..tensors import Hiding, Segment
-from .fingerprints import difference
-from .regions import Regions, hide_regions
+from .classes import Regions, hide_regions
+from .fingerprints import differences
 from .statistics import measure, word_scale
 from .store import FeatureStore
 from .uninitialised import is_loading
@@ -66,7 +66,7 @@ class StoreReader(Reader):
         values = example.shown(self.field)
         if not values:
             inputs = ", ".join(example.inputs) or "none"
-            raise MissingInput(f"example '{example.id}' has no {self.field}; its inputs are: {inputs}", self.field)
+            raise DataError(f"example '{example.id}' has no {self.field}; its inputs are: {inputs}")
         if self.most is not None and len(values) > self.most:
             raise DataError(
                 f"example '{example.id}' shows {len(values)} pictures, but the encoder has token types for "
@@ -141,16 +141,14 @@ class StoreReader(Reader):
         return collated
 
     def _check_store(self, store: FeatureStore) -> None:
-        fingerprint = None if self.config.allow_other_features else self.fingerprint
-        ours = {
-            name: known for name, known in (("width", self.width), ("fingerprint", fingerprint)) if known is not None
-        }
-        changes = difference({name: store.about[name] for name in ours}, ours, ("here", "in training"))
+        ours = {"width": self.width, "fingerprint": None if self.config.allow_other_features else self.fingerprint}
+        theirs = {name: store.about[name] if ours[name] else None for name in ours}
+        changes = differences(ours, theirs)
         if self.classes and store.class_names not in ((), self.classes):
-            changes = changes or "class names"
+            changes = [*changes, "class names"]
         if changes:
             raise DataError(
-                f"{store.path}: features differ from those of the training ({changes}); use those, or set "
+                f"{store.path}: features differ from those of the training ({'; '.join(changes)}); use those, or set "
                 "allow_other_features = true to use features of another extractor"
             )
 

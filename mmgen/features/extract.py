@@ -1,18 +1,42 @@
-"""Fill a feature store from pictures or a published file: continue, wait for another process, list what is broken."""
+"""Fill a feature store from pictures or a published file: continue, wait for another process, list what is broken; the
+shards of several machines."""
 
 from __future__ import annotations
 
-import functools
-import time
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 
 from ..errors import DataError, shown
 from ..parts import Extractor, FailedImage, Picture
 from ..progress import Progress
-from .shards import Shard
-from .writer import WAIT, StoreWriter
+from .writer import StoreWriter
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Shard `number`, counted from 1, of `count`."""
+
+    number: int
+    count: int
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """The shard that --shard names, such as "3/8". Raises DataError."""
+        match = re.fullmatch(r"([1-9]\d{0,5})/([1-9]\d{0,5})", text, re.ASCII)
+        if not match or int(match[1]) > int(match[2]):
+            raise DataError(f"--shard {text:.40}: write NUMBER/COUNT, such as 3/8 for the third of eight shards")
+        return cls(int(match[1]), int(match[2]))
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.count}"
+
+    def owns(self, key: str) -> bool:
+        """Whether a key is in this shard: in exactly one of `count`, on every machine."""
+        digest = blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        return int.from_bytes(digest, "big") % self.count == self.number - 1
 
 
 @dataclass(frozen=True)
@@ -54,13 +78,8 @@ def extract(
     progress = progress or Progress()
     written, duplicates, broken = 0, 0, list[tuple[str, str]]()
 
-    @functools.cache
-    def say(holder: str) -> None:
-        progress.say(f"{path}: {holder or 'another process'} is writing this store; waiting until it ends")
-
-    def busy(holder: str) -> None:
-        say(holder)
-        time.sleep(WAIT)
+    def busy() -> None:
+        progress.say(f"{path}: another process is writing this store; waiting until it ends")
 
     if shard is not None and not isinstance(source, Path):
         source = [picture for picture in source if shard.owns(picture.key)]

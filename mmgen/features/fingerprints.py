@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
+
+from ..configs import EmbedderConfig, FeaturesConfig
 
 RANDOM = "random weights, not pretrained"
 
 
-def difference(theirs: Any, ours: Any, sides: tuple[str, str] = ("there", "here"), at: str = "") -> str:
-    """The differences between two fingerprints in one line: "key: value there, value here". `sides` names the two."""
-    if isinstance(theirs, Mapping) or isinstance(ours, Mapping):
-        left, right = (value if isinstance(value, Mapping) else {} for value in (theirs, ours))
-        names = [name for name in {**left, **right} if left.get(name) != right.get(name)]
-        return "; ".join(
-            difference(left.get(name), right.get(name), sides, f"{at}.{name}".lstrip(".")) for name in names
-        )
-    here, there = ("nothing" if value is None else value for value in (ours, theirs))
-    return f"{at}: {there} {sides[0]}, {here} {sides[1]}"
+def differences(before: Any, now: Any, path: str = "") -> list[str]:
+    """The differences between two tables, a line each: path: before -> now."""
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        return [
+            line
+            for key in dict.fromkeys([*before, *now])
+            for line in differences(before.get(key), now.get(key), f"{path}.{key}".lstrip("."))
+        ]
+    return [] if before == now else [f"{path}: {json.dumps(before)} -> {json.dumps(now)}"]
 
 
 def in_words(fingerprint: Mapping[str, Any]) -> str:
@@ -30,3 +32,13 @@ def is_random(fingerprint: Any) -> bool:
     if not isinstance(fingerprint, Mapping):
         return False
     return fingerprint.get("weights") == "random" or any(map(is_random, fingerprint.values()))
+
+
+def random_features(inputs: Mapping[str, EmbedderConfig]) -> dict[str, str]:
+    """Input -> a remark with its extractor, for inputs whose extractor has random weights."""
+    extractors = {name: config.extractor for name, config in inputs.items() if isinstance(config, FeaturesConfig)}
+    return {
+        name: f"features of {extractor.type} {getattr(extractor, 'model', '')}: {RANDOM}"
+        for name, extractor in extractors.items()
+        if extractor is not None and extractor.is_random()
+    }

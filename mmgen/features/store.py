@@ -32,7 +32,7 @@ import numpy as np
 from ..errors import DataError
 from ..parts import Record
 from .classes import Classes
-from .fingerprints import RANDOM, difference, is_random
+from .fingerprints import RANDOM, differences, is_random
 
 FORMAT = b"mmgen features 2"
 PARTS = "[!.]*.h5"
@@ -153,8 +153,8 @@ class FeatureStore:
         self.class_names = next((part.class_names for part in self.parts if part.class_names), ())
         for part in self.parts:
             others = part.class_names not in ((), self.class_names)
-            if changes := difference(part.about, self.about) or "class names" * others:
-                raise DataError(f"{part.path}: made differently than {files[0]} ({changes}); use one extractor")
+            if changes := differences(self.about, part.about) or ["class names"] * others:
+                raise DataError(f"{part.path}: made differently than {files[0]} ({changes[0]}); use one extractor")
         self._starts = [*accumulate((len(part.keys) for part in self.parts), initial=0)]
         keys = chain.from_iterable(part.keys for part in self.parts)
         self._places = dict(zip(keys, count(), strict=False))  # quick for half a million

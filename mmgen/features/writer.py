@@ -19,10 +19,9 @@ import numpy as np
 from ..errors import DataError, RunError
 from ..files import locked, write_atomically
 from ..parts import Record
-from .fingerprints import difference
+from .fingerprints import differences
 from .store import FORMAT, PARTS, UNKNOWN, FeatureStore, checksum
 
-WAIT = 1.0  # seconds between two checks whether another process still writes the store
 PART_BYTES, PART_SECONDS = 256 << 20, 60.0  # after so many bytes of features, or so long, a part is written
 
 
@@ -35,7 +34,7 @@ class StoreWriter:
                 writer.add(record)
 
     prefix  of the names of the parts: writers with different ones may fill one folder at the same time
-    busy    called repeatedly while another process writes parts with this prefix; by default it waits
+    busy    called if another process writes parts with this prefix, whose end the writer waits for
     keys    the images in the store
     """
 
@@ -45,7 +44,7 @@ class StoreWriter:
         fingerprint: Mapping[str, Any],
         dtype: str = "float16",
         prefix: str = "part",
-        busy: Callable[[str], None] = lambda holder: time.sleep(WAIT),
+        busy: Callable[[], object] = lambda: None,
     ) -> None:
         self.path, self.dtype, self.prefix, self.busy = Path(path), dtype, prefix, busy
         self.fingerprint = json.loads(json.dumps(fingerprint))
@@ -66,8 +65,8 @@ class StoreWriter:
             if any(self.path.glob(PARTS)):
                 store = FeatureStore(self.path)
                 ours = {**store.about, "dtype": self.dtype, "fingerprint": self.fingerprint}
-                if changes := difference(store.about, ours):
-                    raise DataError(f"{self.path}: has other features ({changes}); delete them, or write elsewhere")
+                if changes := differences(store.about, ours):
+                    raise DataError(f"{self.path}: has other features ({changes[0]}); delete them, or write elsewhere")
                 self.keys = set(store)
                 of_classes = (part.keys[0] for part in store.parts if part.class_names)
                 self._like = store.read(next(of_classes, store.parts[0].keys[0]))

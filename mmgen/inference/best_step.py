@@ -16,7 +16,7 @@ from ..report.table import groups
 from ..scoring.compare import lower_is_better
 from ..storage.run_folder import RunFolder
 from .query import Query
-from .query_names import COMMAND_ADVICE, StepNames
+from .query_names import StepNames
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,6 @@ def choose_step(path: Path, queries: Iterable[Query], writes: bool) -> ChosenSte
             return [any(values.missing for values in bound[name]), any(values.unread for values in bound[name])]
 
         closest = steps[min(reversed(steps), key=misfit)]
-        closest.advice = COMMAND_ADVICE
         for query in forms:
             closest.bind_exactly(query)  # raises for one of them
     # steps of other tables cannot be compared: prefer more required inputs, then fewer inputs in total

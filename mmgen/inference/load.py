@@ -14,22 +14,28 @@ from pydantic import ValidationError
 
 from ..configs import EmbedderConfig, FeaturesConfig
 from ..data.datasets import Datasets
-from ..errors import DataError, RecipeError, RunError, placed
+from ..errors import RecipeError, RunError, placed
 from ..features.uninitialised import Uninitialised
 from ..files import read_table
 from ..recipe.load import with_settings
 from ..recipe.messages import describe_mistake
 from ..recipe.tables import NoData, Recipe
 from ..registry import installed, load_files
-from ..storage.model_files import EXTRACTORS, INPUTS, build_model, features_file, prepare_inputs
+from ..storage.model_files import (
+    EXTRACTORS,
+    INPUTS,
+    build_model,
+    features_file,
+    parts_in_weights,
+    prepare_inputs,
+    read_step,
+)
 from ..storage.run_folder import RunFolder
-from ..storage.step_weights import parts_in_weights, read_step
 from ..storage.weights import load_state
 from .best_step import ChosenStep, best_step, choose_step, trained_steps
 from .hub import find_folder
 from .predictor import Predictor
 from .query import Query
-from .query_names import COMMAND_ADVICE
 
 log = logging.getLogger("mmgen")
 OVERRIDABLE = re.compile(r"decoding\b|inputs\.[\w-]+\.(extractor|features|allow_other_features)\b")
@@ -77,11 +83,7 @@ def load(
     if step is None and len(recipe.steps) > 1:
         predictor.other_steps = _other_steps(predictor, folder, sets)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        predictor.model.to(device, getattr(torch, dtype) if isinstance(dtype, str) else dtype)
-    except Exception as error:  # torch raises several kinds
-        reason = str(error).partition("\n")[0]
-        raise DataError(f"the model cannot be loaded to device {str(device)!r} as {dtype}: {reason}") from None
+    predictor.model.to(device, getattr(torch, dtype) if isinstance(dtype, str) else dtype)
     return predictor
 
 
@@ -166,7 +168,7 @@ def load_for(
     place = find_folder(path)
     chosen = ChosenStep(step) if step else choose_step(place, queries, writes)
     predictor = load(place, chosen.name, sets=sets)
-    predictor.chosen, predictor.names.advice = chosen.reason, COMMAND_ADVICE
+    predictor.chosen = chosen.reason
     if writes:
         predictor.check_writes()
     elif predictor.kind == "text":

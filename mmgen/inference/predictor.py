@@ -31,11 +31,10 @@ from ..recipe.tables import GENERATOR, Recipe
 from ..storage.model_files import EXTRACTORS
 from ..storage.run_folder import RunFolder
 from .answers import Answer
-from .draws import draws_of
 from .query import Query, queries_of
-from .query_features import QueryFeatures
 from .query_names import StepNames
-from .query_reader import Prepared, QueryReader, message, readable
+from .query_pictures import QueryFeatures
+from .query_reader import Prepared, QueryReader, draws_of, message, readable
 
 log = logging.getLogger("mmgen")
 
@@ -97,7 +96,7 @@ class Predictor:
                  default drawn from torch's random numbers. `Answer.seed` has it
 
         A picture is a path, a key of the run's features, bytes, a PIL image, an array
-        (`mmgen.features.pixels.from_array`), features (`mmgen.parts.Record`), or a dict of a "picture" and its "boxes".
+        (`mmgen.features.images.from_array`), features (`mmgen.parts.Record`), or a dict of a "picture" and its "boxes".
         A list or `All((a, b))` is several pictures for one input.
 
         Raises DataError for a query that cannot be read, RunError for a step that does not write texts, and

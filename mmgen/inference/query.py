@@ -1,4 +1,4 @@
-"""Queries from Python values, image files, folders of images, JSONL lines, tables and NAME=VALUE pairs."""
+"""Queries from Python values, image files, folders of images, JSONL lines and NAME=VALUE pairs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 from ..errors import DataError
 from ..examples import All, Example
 from ..features.images import SUFFIXES, image_files
-from ..reading.tables import is_table, rows
 from ..reading.text import json_lines
 
 PICTURE = "picture"  # the name of a value for the only input that takes pictures
@@ -59,7 +58,7 @@ def _query_of(value: Any, name: str) -> Query | Example:
 
 
 def read_sources(sources: Sequence[Path], inputs: Mapping[str, Any] | None = None) -> list[Query]:
-    """Queries from image files, folders of images, and JSONL files and tables whose fields are inputs. `inputs` are
+    """Queries from image files, folders of images, and JSONL files whose fields are inputs. `inputs` are
     added to every query; without sources, they are the only query. Raises DataError, also for two queries of the same
     id."""
     named = _filled(inputs or {})
@@ -79,8 +78,8 @@ def _queries_in(source: Path, named: Mapping[str, Any]) -> Iterator[Query]:
     """The queries of one source. The id of a picture is its path, that of a line by default file and line."""
     if source.is_dir():
         yield from (Query(str(path), {**named, PICTURE: path}) for path in image_files(source))
-    elif source.suffix == ".jsonl" or is_table(source):
-        for number, entry in _table_lines(source) if is_table(source) else json_lines(source):
+    elif source.suffix == ".jsonl":
+        for number, entry in json_lines(source):
             place = f"{source}:{number}"
             if not isinstance(entry, dict):
                 raise DataError(f"{place}: not a JSON object; write one such as {LINE}")
@@ -89,13 +88,7 @@ def _queries_in(source: Path, named: Mapping[str, Any]) -> Iterator[Query]:
     elif source.exists():
         yield Query(str(source), {**named, PICTURE: source})
     else:
-        raise DataError(f"{source}: no such file; give an image, a folder of images, a table, or a JSONL file")
-
-
-def _table_lines(source: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line numbers and rows of a table, whose columns are named as inputs."""
-    (_, header), *numbered = rows(source)
-    return ((number, dict(zip(header, cells, strict=True))) for number, cells in numbered)
+        raise DataError(f"{source}: no such file; give an image, a folder of images, or a JSONL file")
 
 
 def _filled(values: Mapping[str, Any]) -> dict[str, Any]:

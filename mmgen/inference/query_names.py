@@ -11,9 +11,6 @@ from ..errors import DataError, did_you_mean
 from ..recipe.tables import GENERATOR, Recipe
 from .query import PICTURE, Query, from_json
 
-ADVICE = "add {name}=VALUE"  # for a missing value, in Python
-COMMAND_ADVICE = 'add --input {name}=VALUE, or the field "{name}" in a JSONL file'
-
 
 @dataclass(frozen=True)
 class Bound:
@@ -51,8 +48,10 @@ class StepNames:
     advice    how the user gives a missing value, for messages; with {name}
     """
 
+    advice = "add --input {name}=VALUE, the field '{name}' of a JSONL file, or in Python the key '{name}'"
+
     def __init__(self, recipe: Recipe, step: str) -> None:
-        self.recipe, self.step, self.advice = recipe, step, ADVICE
+        self.recipe, self.step = recipe, step
         self.inputs = {name: recipe.inputs[name] for name in recipe.steps[step].inputs}
         self.reads = " and ".join(self.inputs)  # in words
         objective = _answering_objective(recipe, step)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from hashlib import blake2b
 from typing import Any
 
 from ..data.collate import Collator, ReadRow
+from ..data.seeds import seeded
 from ..data.unread_text import remarks
 from ..errors import DataError
 from ..examples import All, Example, ResolvedExample
 from ..parts import Backbone, Picture
 from .answers import Answer
 from .query import Query, values_in
-from .query_features import QueryFeatures
 from .query_names import Bound, StepNames
+from .query_pictures import QueryFeatures
 
 UNREADABLE = (TypeError, ValueError, AttributeError, LookupError)  # readers raise these for values of a wrong type
 
@@ -153,3 +156,15 @@ def message(query: Query | Example, error: DataError) -> str:
     """What is wrong with a query, in one line that names it."""
     where = query.where if isinstance(query, Query) else f"example '{query.id}'"
     return str(error) if where in str(error) else f"{where}: {error}"
+
+
+def draws_of(seed: int, prepared: Prepared) -> contextlib.AbstractContextManager[None]:
+    """torch's random numbers for one query, inside the context. They depend on what the query says and shows: neither
+    its id nor other queries change them, so that a query has the same texts alone and among others."""
+    digest = blake2b(digest_size=16)
+    said = [prepared.read[0].example.inputs, prepared.read[0].example.labels]
+    digest.update(json.dumps(said, sort_keys=True, default=lambda shown: None).encode())
+    for picture in prepared.answer.pictures:
+        image = picture.load()
+        digest.update(repr((image.size, picture.boxes)).encode() + image.tobytes())
+    return seeded(seed, digest.hexdigest())

@@ -1,20 +1,23 @@
-"""Reads text, gzip and JSON from anywhere; faults name file and place."""
+"""Reads text, gzip, JSON and tables with a header (CSV, TSV) from anywhere; faults name file and place."""
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import json
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
-from ..files import foreign, json_problem
+from ..files import json_problem
 
 MOST_BYTES = 1 << 30  # of an unpacked text; the largest published caption file has a tenth of this
 LONGEST = 1_000_000  # characters of a text; a tokenizer takes minutes for a hundred times as many
+BETWEEN = "---"  # joins the texts of a cell in VQG's files
+TABS = (".tsv", ".tab")
 NAMES = {
     dict: "a table",
     list: "a list",
@@ -29,16 +32,11 @@ NAMES = {
 def read_text(path: Path) -> str:
     """The text of a UTF-8 file, unpacked if gzipped, without a byte-order mark. Raises DataError."""
     data = read_unpacked(path)
-    if what := foreign(data):
-        raise DataError(f"{path}: {what}")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1  # counted from after a byte-order mark, which has no line break
         raise DataError(f"{path}:{line}: the encoding is not UTF-8; save the file as UTF-8") from None
-    if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
-        raise DataError(f"{path}:{line}: contains a NUL byte; the file is damaged or is not a text file")
     return text
 
 
@@ -84,3 +82,35 @@ def join_names(names: Iterable[Any]) -> str:
     """Names for a message: the first eight, then how many more."""
     texts = [str(name) if str(name).isprintable() else repr(name) for name in names]
     return (", ".join(texts[:8]) + (f" and {len(texts) - 8} more" if len(texts) > 8 else "")) or "none"
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file is a table, by its name, which may end in .gz."""
+    return _without_gz(path).suffix.lower() in (".csv", *TABS)
+
+
+def _without_gz(path: Path) -> Path:
+    return path.with_suffix("") if path.suffix == ".gz" else path
+
+
+def rows(path: Path) -> Iterator[tuple[int, Sequence[str]]]:
+    """The header and then the rows of a table, each with the number of its last line. Every row has as many cells as
+    the header. Cells are separated by commas, those of .tsv and .tab files by tabs. Raises DataError."""
+    text = read_text(path)
+    delimiter = "\t" if _without_gz(path).suffix.lower() in TABS else ","
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
+    filled_rows = filter(None, reader)  # without empty lines
+    try:
+        header = [name.strip() for name in next(filled_rows, [])]
+        yield max(1, reader.line_num), header
+        for cells in filled_rows:
+            if len(cells) != len(header):
+                raise DataError(
+                    f"{path}:{reader.line_num}: values: {len(cells)}, columns: {len(header)}; put texts with "
+                    f"a {'tab' if delimiter != ',' else 'comma'} in quotation marks"
+                )
+            yield reader.line_num, cells
+    except csv.Error as error:
+        raise DataError(
+            f"{path}:{max(1, reader.line_num)}: its quotation marks, or those of a line before, do not fit: {error}"
+        ) from None

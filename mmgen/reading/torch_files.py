@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from ..errors import DataError
-from ..files import foreign
 
 STATES = ("state_dict", "model")  # keys of the tensors in files with more content, such as an optimiser's state
 
@@ -20,8 +19,6 @@ STATES = ("state_dict", "model")  # keys of the tensors in files with more conte
 def read_torch_file(path: Path) -> Any:
     """The content of a torch file, tensors in tables. Raises DataError for any error of torch on a damaged file, and
     for an archive that would unpack to more than its size, since torch compresses none."""
-    if what := foreign(path):
-        raise DataError(f"{path}: {what}")
     try:
         if zipfile.is_zipfile(path):
             size = sum(entry.file_size for entry in zipfile.ZipFile(path).infolist())
@@ -50,23 +47,16 @@ def named_tensors(content: Any, path: Path) -> dict[str, Tensor]:
     tensors = {
         name: tensor.detach() for name, tensor in inner.items() if isinstance(name, str) and isinstance(tensor, Tensor)
     }
-    if oversized := next((name for name, tensor in tensors.items() if _has_missing_data(tensor)), None):
-        raise DataError(
-            f"{path}: damaged: '{oversized}' has shape {tuple(tensors[oversized].shape)} but fewer values; download "
-            "the file again"
-        )
+    for name, tensor in tensors.items():
+        if problem := _problem(tensor):
+            raise DataError(f"{path}: '{name}' {problem}")
     return tensors
 
 
-def _has_missing_data(tensor: Tensor) -> bool:
-    """Whether the shape claims more values than are stored: a copy of the tensor would fill the memory."""
-    return not format_problem(tensor) and tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes()
-
-
-def format_problem(tensor: Tensor) -> str:
-    """Why a part cannot read a tensor directly; empty if it can."""
-    if tensor.layout != torch.strided:
-        return f"sparse ({str(tensor.layout).removeprefix('torch.')})"
-    if tensor.device.type != "cpu":  # everything else is loaded to the CPU
-        return f"without data (device '{tensor.device.type}')"
-    return f"quantised ({str(tensor.dtype).removeprefix('torch.')})" if tensor.is_quantized else ""
+def _problem(tensor: Tensor) -> str:
+    """Why a tensor cannot be read; a copy of one whose shape claims more values than it has would fill the memory."""
+    if tensor.layout != torch.strided or tensor.is_quantized or tensor.device.type != "cpu":
+        return "is sparse, quantised or without data; use weights saved as dense, unquantised tensors"
+    if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
+        return f"has shape {tuple(tensor.shape)} but fewer values; download the file again"
+    return ""

@@ -10,7 +10,7 @@ from html import escape
 from ..data.datasets import pictures_of
 from ..errors import MmgenError
 from ..examples import Example
-from ..features.pixels import load_image
+from ..features.images import load_image
 from ..parts import Dataset, Picture
 
 SIDE, QUALITY = 320, 72  # longer side in pixels, small enough for hundreds of pictures; JPEG quality

@@ -30,9 +30,8 @@ from ..progress import Bars, Progress
 from ..recipe.load import from_values
 from ..recipe.tables import Recipe
 from ..registry import installed, load_files
-from ..storage.model_files import build_model
+from ..storage.model_files import build_model, inputs_of, load_step
 from ..storage.run_folder import RunFolder
-from ..storage.step_weights import inputs_of, load_step
 from ..storage.weights import load_state, read_tensors, save_weights, state
 from ..training import distributed, train
 from ..training.context import Events, StepContext, ignore

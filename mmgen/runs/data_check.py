@@ -14,8 +14,8 @@ from ..configs import EmbedderConfig
 from ..data.datasets import Datasets
 from ..errors import DataError, MmgenError
 from ..examples import Example
-from ..features.picture_sources import folder_pictures
-from ..features.random_features import random_features
+from ..features.fingerprints import random_features
+from ..features.images import folder_pictures
 from ..features.store import FeatureStore
 from ..model import Model
 from ..progress import Progress

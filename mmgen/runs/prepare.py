@@ -11,16 +11,15 @@ from ..configs import FeaturesConfig
 from ..data.datasets import Datasets
 from ..errors import DataError, MmgenError
 from ..features.extract import extract
-from ..features.fingerprints import difference, in_words
+from ..features.fingerprints import differences, in_words
 from ..features.store import FeatureStore
 from ..parts import Picture
 from ..progress import Progress
 from ..recipe.layers import Layered
 from ..recipe.tables import Recipe, placed_parts
 from ..recipe.weight_files import weight_errors
-from ..storage.model_files import features_file
+from ..storage.model_files import features_file, inputs_of
 from ..storage.run_folder import RunFolder
-from ..storage.step_weights import inputs_of
 from ..training.distributed import Processes
 
 
@@ -63,7 +62,7 @@ def compare_extractors(recipe: Recipe, inputs: Collection[str]) -> None:
         store, extractor = FeatureStore(config.features), config.extractor.build()
         fingerprint = json.loads(json.dumps(dict(extractor.fingerprint)))
         if fingerprint != store.fingerprint:
-            problem = difference(store.fingerprint, fingerprint, ("in the file", "of this extractor"))
+            problem = "; ".join(differences(store.fingerprint, fingerprint))
             raise DataError(
                 f"this extractor did not make the features of {in_words(store.fingerprint)} in {config.features} "
                 f"({problem}); use the extractor and settings that made them, leave the extractor out, or set "

@@ -25,9 +25,8 @@ from ..recipe.layers import Layered
 from ..recipe.tables import Recipe
 from ..registry import installed
 from ..storage import scored_examples
-from ..storage.model_files import build_model, keep_parts
+from ..storage.model_files import build_model, inputs_of, keep_parts
 from ..storage.run_folder import RunFolder
-from ..storage.step_weights import inputs_of
 from ..training import distributed
 from ..training.context import Callbacks
 from ..training.distributed import Processes

@@ -20,10 +20,9 @@ from ..progress import Progress
 from ..recipe.tables import EXPORT, GENERATOR, Recipe, Step
 from ..recipe.weight_files import check_export
 from ..registry import installed
-from ..storage.model_files import INPUTS, read_vocabularies
+from ..storage.model_files import INPUTS, read_step, read_vocabularies
 from ..storage.published_weights import PublishedWeights, read_published
 from ..storage.run_folder import RunFolder
-from ..storage.step_weights import read_step
 from ..storage.weights import load_state, state
 
 MOST_SHOWN = 400  # letters of names in a line

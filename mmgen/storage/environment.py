@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any
 
 from .. import __version__
-from ..features.random_features import random_features
+from ..features.fingerprints import random_features
 from ..recipe.tables import Recipe, parts_in
 from ..registry import OURS, installed
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from torch import Tensor
 
 from ..errors import DataError
-from ..reading.torch_files import format_problem, named_tensors, read_torch_file
+from ..reading.torch_files import named_tensors, read_torch_file
 from ..recipe.weight_files import EXPECTED, INDEX, weight_files
 from .weights import read_tensors
 
@@ -31,12 +31,8 @@ class PublishedWeights(UserDict[str, Tensor]):
         self.source, self.read = source, set[str]()
 
     def __getitem__(self, name: str) -> Tensor:
-        """Raises DataError for a sparse or quantised tensor, or one without data."""
-        tensor = self.data[name]
-        if problem := format_problem(tensor):
-            raise DataError(f"'{self.source}': '{name}' is {problem}; use weights saved as dense, unquantised tensors")
         self.read.add(name)
-        return tensor
+        return self.data[name]
 
     @property
     def left_over(self) -> list[str]:

@@ -13,18 +13,16 @@ weights, extractor/<input>/ and README.md.
 from __future__ import annotations
 
 import contextlib
-import functools
-import json
 import logging
 import os
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from ..data.datasets import Datasets
 from ..errors import MmgenError, RecipeError, RunError
+from ..features.fingerprints import differences
 from ..files import clear_partials, locked, read_table, write_json
 from ..recipe.load import from_values
 from ..recipe.paths import with_real_paths
@@ -217,11 +215,10 @@ class RunFolder:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the folder for this run. Raises RunError, which names the process that holds the lock."""
+        """Lock the folder for this run. Raises RunError if another run holds the lock."""
 
-        def refuse(holder: str) -> None:
-            who = f" ({holder})" if holder else ""
-            raise RunError(f"{self.path}: another run{who} is writing in this folder; wait for its end, or stop it")
+        def refuse() -> None:
+            raise RunError(f"{self.path}: another run is writing in this folder; wait for its end, or stop it")
 
         with contextlib.ExitStack() as stack:
             try:
@@ -240,17 +237,9 @@ class RunFolder:
     def step_locked(self, step: str) -> Iterator[None]:
         """Lock a step for a child of a run, which may outlive the run by an update. Waits for another process."""
         path = self.step(step) / LOCK
-
-        @functools.cache
-        def warn(holder: str) -> None:
-            log.warning("step '%s': waiting for %s, which trains it for a run that was stopped", step, holder)
-
-        def wait(holder: str) -> None:
-            warn(holder)
-            time.sleep(0.1)
-
         path.parent.mkdir(parents=True, exist_ok=True)
-        with locked(path, wait):
+        warning = "step '%s': waiting for another process, which trains it for a run that was stopped"
+        with locked(path, lambda: log.warning(warning, step)):
             try:
                 yield
             finally:
@@ -270,14 +259,3 @@ def _decoding(tables: dict[str, Any], step: str) -> Any:
 def _without_new_steps(identity: dict[str, Any], earlier: dict[str, Any]) -> dict[str, Any]:
     """The tables of a recipe without the steps that an earlier recipe lacks."""
     return {**identity, "steps": {name: step for name, step in identity["steps"].items() if name in earlier["steps"]}}
-
-
-def differences(before: Any, now: Any, path: str = "") -> list[str]:
-    """The differences between two tables, a line each: path: before -> now."""
-    if isinstance(before, dict) and isinstance(now, dict):
-        return [
-            line
-            for key in dict.fromkeys([*before, *now])
-            for line in differences(before.get(key), now.get(key), f"{path}.{key}".lstrip("."))
-        ]
-    return [] if before == now else [f"{path}: {json.dumps(before)} -> {json.dumps(now)}"]

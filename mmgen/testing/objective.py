@@ -94,7 +94,6 @@ class LearningSuite(ModelSuite[Tried]):
         loss, self.seed = self.seeded(model, batch).mean, 1
         restored, self.seed = self.model(), 0
         restored.load_state_dict(model.state_dict())
-        restored.objective(self.name).on_train_begin(restored)
         message = (
             "with the same weights, losses differ: a layer or tensor is not saved, nor trained; keep layers as "
             "attributes or in a nn.ModuleList, not in a list or a dict, and tensors as nn.Parameter"
@@ -114,11 +113,9 @@ class ObjectiveSuite(LearningSuite[ObjectiveConfig]):
 
     def model(self) -> Any:
         objectives = Objectives({self.name: self.buildable()}, self.vocabularies())
-        model = self.seeded(
+        return self.seeded(
             compose, self.backbone_config(), self.inputs(), Greedy(), texts=TEXTS, objectives=objectives
         ).eval()
-        self.seeded(model.objective(self.name).on_train_begin, model)
-        return model
 
     def test_config_and_reader_agree(self) -> None:
         """What the config declares is what the objective and its reader do."""

@@ -17,7 +17,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ..configs import DatasetConfig, EmbedderConfig, GeneratorConfig
 from ..decoding import Decoding
-from ..errors import DataError, MissingInput
+from ..errors import DataError
 from ..examples import Example, Generation, ResolvedExample
 from ..objectives import Generator, Sequencer, TextTargets
 from ..parts import Backbone, Dataset, Embedder, Picture, Reader
@@ -53,7 +53,7 @@ class WordsReader(Reader):
 
     def read(self, example: ResolvedExample) -> Tensor:
         if not isinstance(example.inputs.get(self.field), str):
-            raise MissingInput(f"example '{example.id}' has no {self.field}", self.field)
+            raise DataError(f"example '{example.id}' has no {self.field}")
         return torch.tensor(self.encode([example.inputs[self.field]])[0])
 
     def hide(self, item: Tensor, draw: random.Random, hiding: Hiding) -> tuple[Tensor, Tensor]:

@@ -52,9 +52,6 @@ def train(model: Model, context: StepContext, sources: Sequence[Source]) -> None
         as_run_error(place, KEPT),
     ):
         model.to(device)
-        for name in context.step.objectives:
-            with seeded(context.seed, f"objectives.{name}", "on_train_begin"):
-                model.objective(name).on_train_begin(model)
         trainer = Trainer(model, context, make_material(model, context, sources))
         trainer.run(stop.is_set)
         trainer.finish()

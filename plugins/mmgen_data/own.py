@@ -15,7 +15,7 @@ from pydantic import Field
 
 from mmgen.errors import DataError
 from mmgen.examples import Example
-from mmgen.reading.tables import is_table
+from mmgen.reading.text import is_table
 
 from .questions import Entry, Questions
 from .tables import TableRow, read_table

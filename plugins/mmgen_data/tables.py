@@ -14,8 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_v
 
 from mmgen.errors import DataError, did_you_mean
 from mmgen.reading.rows import Filled, Id, Key, Line, Row, validated
-from mmgen.reading.tables import BETWEEN, is_table, rows
-from mmgen.reading.text import join_names, json_lines, kind
+from mmgen.reading.text import BETWEEN, is_table, join_names, json_lines, kind, rows
 
 USUAL = {  # field -> default names of its column
     "id": ("id",),

@@ -7,10 +7,9 @@ from typing import Any
 
 from PIL import Image
 
-from mmgen.errors import DataError, MissingInput
+from mmgen.errors import DataError
 from mmgen.examples import ResolvedExample
-from mmgen.features.picture_sources import folder_pictures
-from mmgen.features.pixels import load_image
+from mmgen.features.images import folder_pictures, load_image
 from mmgen.parts import Picture, Reader
 
 from . import PictureInput
@@ -31,12 +30,11 @@ class PictureSource(Reader):
         self.pictures = pictures
 
     def shown(self, example: ResolvedExample) -> tuple[Any, ...]:
-        """The values of the field: pictures, or keys. Raises MissingInput if there are none."""
+        """The values of the field: pictures, or keys. Raises DataError if there are none."""
         values = example.shown(self.field)
         if not values:
-            raise MissingInput(
+            raise DataError(
                 f"example '{example.id}' has no {self.field}; its inputs are: {', '.join(example.inputs) or 'none'}",
-                self.field,
             )
         return tuple(values)
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from mmgen.errors import MissingInput
+from mmgen.errors import DataError
 from mmgen.examples import ResolvedExample
 from mmgen.parts import Backbone, Embedder, Reader
 from mmgen.tensors import Hiding, Segment
@@ -40,13 +40,12 @@ class TextReader(Reader):
         return self.fields[0]
 
     def text(self, example: ResolvedExample) -> str:
-        """The texts of all fields, joined by spaces. Raises MissingInput if the example lacks a field."""
+        """The texts of all fields, joined by spaces. Raises DataError if the example lacks a field."""
         texts = [example.inputs.get(field) for field in self.fields]
         for field, text in zip(self.fields, texts, strict=True):
             if not isinstance(text, str):
-                raise MissingInput(
+                raise DataError(
                     f"example '{example.id}' has no {field}; its inputs are: {', '.join(example.inputs) or 'none'}",
-                    field,
                 )
         return " ".join(map(str, texts))
 

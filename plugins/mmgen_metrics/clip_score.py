@@ -13,7 +13,7 @@ from transformers import AutoImageProcessor, AutoModel, AutoTokenizer
 
 from mmgen.errors import DataError
 from mmgen.examples import Example, Generation, Scores
-from mmgen.features.pixels import load_image
+from mmgen.features.images import load_image
 from mmgen.parts import Metric, Picture
 
 from . import ClipScore

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mmgen.errors import DataError, MissingLabel
+from mmgen.errors import DataError
 from mmgen.examples import All, Example, Prediction
 from mmgen.objectives import Rows, Sequencer, TargetReader
 from mmgen.parts import Backbone
@@ -36,7 +36,7 @@ class Choices(TargetReader):
     def rows(self, example: Example, draw: random.Random, draw_other: Callable[[], Example]) -> Sequence[Example]:
         choices = example.labels.get(CHOICES) or example.inputs.get(self.field)
         if not choices:
-            raise MissingLabel(f"example '{example.id}' has no {CHOICES}", CHOICES)
+            raise DataError(f"example '{example.id}' has no {CHOICES}")
         if not isinstance(choices, list | tuple) or not all(isinstance(choice, str) for choice in choices):
             raise DataError(
                 f"example '{example.id}': '{CHOICES}' must be a list of strings, e.g. [\"the first\", \"the second\"]"

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from mmgen_vision.heads import published_head
 from torch import Tensor, nn
 
-from mmgen.errors import MissingLabel
+from mmgen.errors import DataError
 from mmgen.examples import Example, Prediction
 from mmgen.objectives import Objective, Sequencer, TargetReader
 from mmgen.tensors import Batch, Loss, Targets
@@ -18,9 +18,9 @@ CLASSES = "classes"  # label of `Targets`: (B,) the right class of every example
 
 
 def label_of(example: Example, name: str) -> Any:
-    """The label of an example. Raises MissingLabel."""
+    """The label of an example. Raises DataError."""
     if (label := example.labels.get(name)) is None:
-        raise MissingLabel(f"example '{example.id}' has no label '{name}'", name)
+        raise DataError(f"example '{example.id}' has no label '{name}'")
     return label
 
 

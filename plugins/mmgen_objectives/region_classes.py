@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from mmgen_vision.heads import VLBERT_REGIONS, region_layers, region_states
 from torch import Tensor, nn
 
-from mmgen.errors import MissingLabel
+from mmgen.errors import DataError
 from mmgen.objectives import Objective, Rows, Sequencer, TargetReader, init_layer_from, published_layer
 from mmgen.parts import Backbone
 from mmgen.tensors import Batch, Loss, Targets
@@ -47,7 +47,7 @@ class ObjectRegions(TargetReader):
     def _class_ids_of(self, objects: object, example_id: str) -> list[int]:
         """Class ids of an example's objects; -100 for unknown classes."""
         if not isinstance(objects, list | tuple):
-            raise MissingLabel(f"example '{example_id}' has no label '{OBJECTS}'", OBJECTS)
+            raise DataError(f"example '{example_id}' has no label '{OBJECTS}'")
         return [self.class_ids.get(name, -100) for name in objects]
 
 

@@ -11,7 +11,7 @@ import torch
 from mmgen_vision.truths import LABELS
 from torch import Tensor, nn
 
-from mmgen.errors import DataError, MissingInput
+from mmgen.errors import DataError
 from mmgen.examples import All, Example, Prediction
 from mmgen.objectives import Rows, Sequencer, TargetReader, published_layer
 from mmgen.parts import Backbone
@@ -64,10 +64,10 @@ class Drawn(Truths):
         return True
 
     def values(self, example: Example, field: str) -> tuple[Any, ...]:
-        """The alternatives of a field. Raises MissingInput."""
+        """The alternatives of a field. Raises DataError."""
         value = example.inputs.get(field)
         if not value:
-            raise MissingInput(f"example '{example.id}' has no {field}, which this objective compares", field)
+            raise DataError(f"example '{example.id}' has no {field}, which this objective compares")
         alternatives = value.values if isinstance(value, All) else value
         return alternatives if isinstance(alternatives, tuple) else (alternatives,)
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from mmgen.attention_maps import WordAttention, one_layer, word_attention
 from mmgen.errors import DataError, UnavailableError
 from mmgen.examples import ResolvedExample
-from mmgen.features.pixels import load_image
+from mmgen.features.images import load_image
 from mmgen.parts import Probe, ProbeInput, ProbeResult, TrainedStep
 from mmgen.progress import Progress
 

@@ -16,7 +16,7 @@ from mmgen.errors import DataError
 from mmgen.examples import All, Example, Prediction, Scores
 from mmgen.reading.results import ResultFiles
 from mmgen.reading.rows import Line, Row
-from mmgen.reading.tables import rows
+from mmgen.reading.text import rows
 
 from .columns import Accuracy, Column, prediction_value
 

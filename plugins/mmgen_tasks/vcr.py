@@ -19,8 +19,7 @@ from mmgen.examples import All, Example, Prediction, Scores
 from mmgen.files import image_key
 from mmgen.reading.results import ResultFiles
 from mmgen.reading.rows import Filled, Line, Row, tidy, validate
-from mmgen.reading.tables import rows
-from mmgen.reading.text import parse_json, read_text
+from mmgen.reading.text import parse_json, read_text, rows
 
 from .columns import Accuracy, Column, means, prediction_value
 

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mmgen.errors import DataError
-from mmgen.features.pixels import load_image
+from mmgen.features.images import load_image
 from mmgen.features.uninitialised import Uninitialised
 from mmgen.files import open_tensors
 from mmgen.oom import OomRetry

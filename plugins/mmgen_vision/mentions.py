@@ -14,8 +14,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from mmgen.errors import DataError
 from mmgen.examples import Example, ResolvedExample
+from mmgen.features.classes import Regions
 from mmgen.features.embedder import StoreReader
-from mmgen.features.regions import Regions
 from mmgen.sequence import slots_between
 from mmgen.tensors import Slots
 from mmgen.tokens import TextEncoder

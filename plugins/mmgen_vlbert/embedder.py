@@ -15,8 +15,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from mmgen.errors import DataError
 from mmgen.examples import ResolvedExample
+from mmgen.features.classes import Regions, hide_regions
 from mmgen.features.embedder import StoredEmbedder
-from mmgen.features.regions import Regions, hide_regions
 from mmgen.parts import Backbone
 from mmgen.tensors import Hiding, Segment, Slots
 

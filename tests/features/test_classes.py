@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from kit.stores import NAMES
 
-from mmgen.features.classes import Classes
-from mmgen.features.regions import hide_regions
+from mmgen.features.classes import Classes, hide_regions
 from mmgen.tensors import Hiding
 
 ANIMALS = ("cat", "dog")

@@ -109,8 +109,7 @@ def test_other_width_and_other_extractor(store, tmp_path):
     with pytest.raises(DataError) as error:
         states(embedder(features=wide, **settings), "a")
     assert (
-        str(error.value)
-        == f"{wide}: features differ from those of the training (width: 9 here, 6 in training); use those, or set "
+        str(error.value) == f"{wide}: features differ from those of the training (width: 6 -> 9); use those, or set "
         "allow_other_features = true to use features of another extractor"
     )
     with pytest.raises(DataError) as error:
@@ -120,8 +119,9 @@ def test_other_width_and_other_extractor(store, tmp_path):
     with pytest.raises(DataError) as error:
         states(embedder(features=different, **settings), "3")
     assert str(error.value) == (
-        f"{different}: features differ from those of the training (fingerprint.model: resnet50 here, resnet18 in "
-        "training; fingerprint.digest: cd34 here, ab12 in training); use those, or set allow_other_features = true to "
+        f'{different}: features differ from those of the training (fingerprint.model: "resnet18" -> '
+        '"resnet50"; fingerprint.digest: "ab12" -> "cd34"); '
+        "use those, or set allow_other_features = true to "
         "use features of another extractor"
     )
     tolerant = embedder(features=different, allow_other_features=True, **settings)

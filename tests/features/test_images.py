@@ -7,9 +7,7 @@ import pytest
 from kit.refusals import refusal
 from PIL import Image
 
-from mmgen.features.images import MANY_PIXELS, MOST_PIXELS, image_size, open_image
-from mmgen.features.picture_sources import folder_pictures
-from mmgen.features.pixels import as_rgb, from_array
+from mmgen.features.images import MOST_PIXELS, as_rgb, folder_pictures, from_array, open_image
 
 RAMP = (np.arange(256) * 257).astype(np.uint16).reshape(16, 16)  # of 16 bits: every grey of 8 bits
 GREYS = np.arange(256).reshape(16, 16, 1).repeat(3, 2)
@@ -107,14 +105,3 @@ def test_arrays_of_pixels(array, pixel):
 def test_other_arrays_are_no_pictures(array):
     with pytest.raises(ValueError, match="the array of a picture must be "):
         from_array(array)
-
-
-@pytest.mark.slow
-def test_the_size_of_a_picture_by_its_header():
-    file = BytesIO()
-    Image.new("1", (31_000, 30_000)).save(file, "PNG")
-    assert image_size(BytesIO(file.getvalue())) == MANY_PIXELS  # more than the library opens
-    small = BytesIO()
-    Image.new("RGB", (7, 5)).save(small, "PNG")
-    assert image_size(BytesIO(small.getvalue())) == (7, 5)
-    assert image_size(BytesIO(b"no picture")) is None

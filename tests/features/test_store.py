@@ -25,7 +25,7 @@ from mmgen_inputs import Regions
 from mmgen.errors import RunError
 from mmgen.examples import Example
 from mmgen.features import writer as writing
-from mmgen.features.shards import Shard
+from mmgen.features.extract import Shard
 from mmgen.features.store import FeatureStore
 from mmgen.features.writer import StoreWriter
 
@@ -116,8 +116,9 @@ def test_parts_of_unlike_features_are_refused(tmp_path):
     other = fill(tmp_path / "t", [record("z")], fingerprint={**FINGERPRINT, "model": "resnet50"}).path
     (other / "part-00000.h5").rename(tmp_path / "s/z.h5")
     assert refusal(FeatureStore, tmp_path / "s") == (
-        f"{tmp_path}/s/z.h5: made differently than {tmp_path}/s/part-00000.h5 (fingerprint.model: resnet50 there, "
-        "resnet18 here); use one extractor"
+        f'{tmp_path}/s/z.h5: made differently than {tmp_path}/s/part-00000.h5 (fingerprint.model: "resnet18" -> '
+        '"resnet50"); '
+        "use one extractor"
     )
     fill(tmp_path / "u", [record("z", classes=classes(names=NAMES[::-1]))])
     (tmp_path / "u/part-00000.h5").rename(tmp_path / "s/z.h5")
@@ -131,8 +132,8 @@ def test_another_extractor_or_dtype_is_refused(tmp_path):
     path = tmp_path / "s"
     fill(path, [record("a")], "float16")
     for fingerprint, dtype, problem in (
-        ({**FINGERPRINT, "digest": "cd34"}, "float16", "fingerprint.digest: ab12 there, cd34 here"),
-        (FINGERPRINT, "float32", "dtype: float16 there, float32 here"),
+        ({**FINGERPRINT, "digest": "cd34"}, "float16", 'fingerprint.digest: "ab12" -> "cd34"'),
+        (FINGERPRINT, "float32", 'dtype: "float16" -> "float32"'),
     ):
         assert refusal(fill, path, [record("b")], dtype, fingerprint) == (
             f"{path}: has other features ({problem}); delete them, or write elsewhere"
@@ -192,6 +193,12 @@ def test_killed_again_and_again(tmp_path):
     assert not list(path.glob("*partial"))
 
 
+WRONG_CLASSES = (
+    "classes must be ids (3, k) from -1 to 3, with probabilities whose sum is at most 1 for a region; "
+    "got (3, 2) and (3, 2)"
+)
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [
@@ -209,11 +216,11 @@ def test_killed_again_and_again(tmp_path):
         ),
         (
             {"classes": replace(classes(), ids=np.array([[0, -2]] * 3))},
-            "class ids must be -1 to 3",
+            WRONG_CLASSES,
         ),
         (
             {"classes": replace(classes(), probabilities=np.full((3, 2), np.nan))},
-            "class probabilities of a region must be numbers of at least 0 with a sum of at most 1",
+            WRONG_CLASSES,
         ),
     ],
 )

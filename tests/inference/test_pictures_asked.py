@@ -171,12 +171,12 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
     [
         (
             ["absent.png"],
-            "absent.png: no such file; give an image, a folder of images, a table, or a JSONL file",
+            "absent.png: no such file; give an image, a folder of images, or a JSONL file",
         ),
         (
             ["--caption", "x", "--step", "both"],
-            "caption: 'image' is missing: step 'both' reads image and caption; add --input image=VALUE, or the field "
-            '"image" in a JSONL file',
+            "caption: 'image' is missing: step 'both' reads image and caption; add --input image=VALUE, the field "
+            "'image' of a JSONL file, or in Python the key 'image'",
         ),
         (["--input", "caption"], "--input caption: write NAME=VALUE, such as --input caption='a dog on a beach'"),
         (["--caption", "x", "--input", "caption=y"], "'caption' must be a string, not ['x', 'y']"),

@@ -10,8 +10,7 @@ from PIL import Image
 
 from mmgen.errors import DataError, UnavailableError
 from mmgen.inference.query import Query
-from mmgen.inference.query_features import QueryFeatures
-from mmgen.inference.query_pictures import as_file, as_picture
+from mmgen.inference.query_pictures import QueryFeatures, as_file, as_picture
 from mmgen.parts import Extractor, FailedImage, File, Picture, Record
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (6, 8, 3), np.uint8)

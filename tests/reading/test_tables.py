@@ -3,26 +3,22 @@
 import pytest
 
 from mmgen.errors import DataError
-from mmgen.reading.tables import rows
+from mmgen.reading.text import rows
 
-GERMAN = [(1, ["id", "text"]), (2, ["1", "a, b"]), (3, ["2", "c;\td"])]
+ROWS = [(1, ["id", "text"]), (2, ["1", "a, b"]), (3, ["2", "c;\td"])]
 
 
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
-        ("excel.csv", '\ufeffid;text\r\n1;a, b\r\n2;"c;\td"\r\n', GERMAN),
-        ("tabs.csv", 'id\ttext\n1\ta, b\n2\t"c;\td"\n', GERMAN),
-        ("commas.tsv", 'id,text\n1,"a, b"\n2,c;\td\n', GERMAN),
+        ("excel.csv", '\ufeffid,text\r\n1,"a, b"\r\n2,c;\td\r\n', ROWS),
+        ("tabs.tsv", 'id\ttext\n1\ta, b\n2\t"c;\td"\n', ROWS),
         ("quoted.csv", '"id; old","text"\n1,a\n', [(1, ["id; old", "text"]), (2, ["1", "a"])]),
-        ("comma in a name.csv", "id;text, first;more\n1;a;b\n", [(1, ["id", "text, first", "more"]), (2, [*"1ab"])]),
         ("commas in a name.tsv", "id\ta, b, c\n1\tx\n", [(1, ["id", "a, b, c"]), (2, ["1", "x"])]),
         ("one.csv", "text\na; b\n", [(1, ["text"]), (2, ["a; b"])]),
-        ("tie.csv", "id,a;b\n1,x\n", [(1, ["id", "a;b"]), (2, ["1", "x"])]),
     ],
 )
-def test_the_header_says_by_what_cells_are_separated(tmp_path, name, text, expected):
-    """As spreadsheets of any country save them; the end of the name decides only in doubt."""
+def test_the_name_says_by_what_cells_are_separated(tmp_path, name, text, expected):
     path = tmp_path / name
     path.write_text(text, encoding="utf-8", newline="")
     assert [*rows(path)] == expected
@@ -35,7 +31,6 @@ def test_the_header_says_by_what_cells_are_separated(tmp_path, name, text, expec
             "id,text\n1,a,b\n",
             ":2: values: 3, columns: 2; put texts with a comma in quotation marks",
         ),
-        ("id;text\n1;a;b\n", ":2: values: 3, columns: 2; put texts with a semicolon in quotation marks"),
         (
             'id,text\n1,"a\n',
             ":2: its quotation marks, or those of a line before, do not fit: unexpected end of data",

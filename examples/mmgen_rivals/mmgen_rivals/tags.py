@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from mmgen.errors import MissingInput
+from mmgen.errors import DataError
 from mmgen.examples import ResolvedExample
 from mmgen.parts import Backbone, Embedder, Reader
 from mmgen.tensors import Segment
@@ -44,12 +44,11 @@ class TagReader(Reader):
         self.encode, self.pad_id = backbone.text_encoder, backbone.pad_id
 
     def tags(self, example: ResolvedExample) -> list[str]:
-        """Raises MissingInput if the example lacks a field."""
+        """Raises DataError if the example lacks a field."""
         for field in self.fields:
             if not isinstance(example.inputs.get(field), str):
-                raise MissingInput(
+                raise DataError(
                     f"example '{example.id}' has no {field}; its inputs are: {', '.join(example.inputs) or 'none'}",
-                    field,
                 )
         return tags_of(" ".join(example.inputs[field] for field in self.fields), self.most)
 

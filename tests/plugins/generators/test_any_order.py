@@ -222,7 +222,7 @@ def test_attention_is_shown_for_blocks_of_one_and_refused_otherwise():
     ways, maps = {"last": last_layer}, []
     for model in like_masked():
         batch = Collator(model, ["caption"], objectives=())(toys.examples(2))
-        maps.append(token_attention(model, batch, [[20, 21, 3], [22, 3]], ways)["last"])
+        maps.append(token_attention(model, batch, [[20, 21, 3], [22, 3]], ways))
     for ours, theirs in zip(*maps, strict=True):
         assert torch.equal(ours.written, theirs.written) and torch.equal(
             ours.inputs["caption"], theirs.inputs["caption"]

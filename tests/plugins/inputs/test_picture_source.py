@@ -8,7 +8,7 @@ from mmgen_inputs.picture_source import PictureSource
 from mmgen_inputs.pictures import Pictures
 from PIL import Image
 
-from mmgen.errors import DataError, MissingInput
+from mmgen.errors import DataError
 from mmgen.examples import ResolvedExample
 from mmgen.parts import Picture
 
@@ -52,7 +52,7 @@ def test_what_is_no_picture_is_named():
         with pytest.raises(DataError) as error:
             source().read(example(value))
         assert str(error.value) == message
-    with pytest.raises(MissingInput, match="example 'e' has no image; its inputs are: caption"):
+    with pytest.raises(DataError, match="example 'e' has no image; its inputs are: caption"):
         source().shown(ResolvedExample("e", {"caption": "a dog"}))
 
 

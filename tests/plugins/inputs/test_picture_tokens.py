@@ -9,7 +9,7 @@ from mmgen_inputs.picture_tokens import patch_boxes
 from mmgen_inputs.pictures import PictureTokens
 from PIL import Image
 
-from mmgen.errors import DataError, MissingInput
+from mmgen.errors import DataError
 from mmgen.examples import All, Example, ResolvedExample
 from mmgen.model import compose
 from mmgen.parts import Picture
@@ -87,7 +87,7 @@ def test_boxes_of_tokens():
 
 def test_what_cannot_be_read():
     image = embedder()
-    with pytest.raises(MissingInput, match="example 'e' has no image; its inputs are: caption"):
+    with pytest.raises(DataError, match="example 'e' has no image; its inputs are: caption"):
         image.reader.read(ResolvedExample("e", {"caption": "a"}))
     with pytest.raises(DataError, match="image of 'e': no picture has the key 'other'; give a picture of the data"):
         image.reader.read(ResolvedExample("e", {"image": "other"}))

@@ -15,7 +15,7 @@ from mmgen_objectives.tasks import TextAssignment, TrueOrFalse
 from mmgen_tasks import LabelCard, PairAccuracy
 
 from mmgen.cards import Bar, Card
-from mmgen.errors import DataError, MissingInput
+from mmgen.errors import DataError
 from mmgen.examples import All, Example, Prediction
 from mmgen.testing import RendererSuite
 
@@ -166,7 +166,7 @@ def test_an_example_without_a_caption():
     network = model(TextAssignment(), INPUTS)
     reader = network.objective("own").reader
     message = "example 'e0' has no caption, which this objective compares"
-    with pytest.raises(MissingInput, match=f"^{re.escape(message)}$"):
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         reader.rows(Example("e0", {"image": "p0"}), random.Random(0), lambda: CAPTIONED[1])
 
 
