@@ -196,9 +196,6 @@ class FeaturesConfig(EmbedderConfig):
     classes: tuple[str, ...] | None = Field(
         None, description="class names of regions; read from the store, if it has them"
     )
-    compared: dict[str, Any] | None = Field(
-        None, description="identifies the extractor that a run has compared with imported features; a run saves it"
-    )
 
 
 class BackboneConfig(PartConfig):
@@ -352,7 +349,6 @@ class MetricConfig(PartConfig):
     lower_is_better  columns whose lowest value is the best
     judges_fit       whether its scores say how well a text fits its example: the references of other pictures then
                      score as chance, unless `parts.Metric.references` has scores of its own for that row
-    of_all_texts     columns that compare the texts with each other, so that their values say nothing about one text
     needs_pictures   whether `parts.Metric.prepare` is called with the pictures of the examples
     needs_device     whether it is called with the run's device
     """
@@ -362,7 +358,6 @@ class MetricConfig(PartConfig):
     required_labels: ClassVar[tuple[str, ...]] = ()
     lower_is_better: ClassVar[frozenset[str]] = frozenset()
     judges_fit: ClassVar[bool] = True
-    of_all_texts: ClassVar[frozenset[str]] = frozenset()
     needs_pictures: ClassVar[bool] = False
     needs_device: ClassVar[bool] = False
 

@@ -432,7 +432,7 @@ class Renderer(abc.ABC):
     labels. The prediction is a `examples.Prediction` of a kind that the config `renders`, or for "text" a
     `examples.Generation`.
 
-    An exception is reported with the renderer's name, and the prediction is then shown as JSON."""
+    An exception is reported in one line; samples or page are missing then, and the run goes on."""
 
     @abc.abstractmethod
     def card(self, example: ResolvedExample, prediction: Any) -> Card:

@@ -48,13 +48,11 @@ def run(sets: tuple[str, ...], seed: int | None, seeds: int, trackers: tuple[str
 def show(**options: Any) -> None:
     """Print a recipe with merged layers and the origin of each value.
 
-    RECIPE is its file. Each key that has no effect is named."""
+    RECIPE is its file."""
     from ..recipe.show import toml
 
     recipe, layers = load_recipe(**options)
     tell(toml(recipe.identity(), layers))
-    for remark in layers.remarks:
-        tell(remark, err=True)
 
 
 @click.command()
@@ -76,7 +74,6 @@ def check(recipes: tuple[Path, ...], sets: tuple[str, ...]) -> None:
                     problems += str(error).split("\n")
                     continue
                 problems += weight_errors(loaded, loaded.steps, layers)
-                notes += layers.remarks
                 notes += [
                     f"{layers.opening(('callbacks', name))}{problem}; a run goes on without this callback"
                     for name, callback in loaded.callbacks.items()

@@ -114,9 +114,7 @@ def score(predictions: Path, references: Path, against: Path | None, out: Path |
     if not kinds or len(forms) > 1:
         raise MmgenError(f"--metric: {' and '.join(metrics)} score different kinds of predictions; use one at a time")
     form = next(iter(forms.values()), None)
-    expected = scoring.read_references(
-        references, registry, options["profile"], options["split"], options["step"], form
-    )
+    expected = scoring.read_references(references, registry, options["profile"], options["split"], options["step"])
     pairs = []
     for file in files:
         read = scoring.read_predictions(file, kinds, form, expected)
@@ -133,7 +131,6 @@ def score(predictions: Path, references: Path, against: Path | None, out: Path |
         examples,
         metrics,
         resamples=options["resamples"],
-        progress=Bars(),
     )
     notes = [f"{len(examples)} of {len(expected)} examples", *compared.notes]
     notes += [RESAMPLED.format(options["resamples"])] * bool(options["resamples"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -44,11 +43,8 @@ def check_(**options: Any) -> None:
 
     with with_missing_parts(recipe, recipe.ordered(), layers):
         datasets = Datasets(recipe)
-    backbone = None
-    with contextlib.suppress(MmgenError):  # an encoder that is missing is among the missing parts
-        backbone = recipe.backbone.build(texts=[*datasets.texts()])
     problems = list[str]()
-    for finding in all_findings(recipe, datasets, backbone):
+    for finding in all_findings(recipe, datasets):
         if finding.stops:
             problems.append(str(finding))
         else:

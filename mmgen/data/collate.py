@@ -48,7 +48,7 @@ class Source:
 
 @dataclass(frozen=True)
 class ReadRow:
-    """One row of a future batch.
+    """One row of a future batch. Most examples have one.
 
     items   input name -> item of its reader
     epoch   the epoch for random draws; None outside training
@@ -59,14 +59,6 @@ class ReadRow:
     items: Mapping[str, Any]
     epoch: object
     number: int
-
-
-@dataclass(frozen=True)
-class ReadExample:
-    """An example whose inputs have been read. Most examples have one row."""
-
-    id: str
-    rows: Sequence[ReadRow]
 
 
 class Collator:
@@ -104,14 +96,14 @@ class Collator:
         every epoch is the same."""
         return self.batch(list(map(self.read, examples, epochs or [None] * len(examples))))
 
-    def read(self, example: Example, epoch: object = None) -> ReadExample:
-        """Reads one example: draws alternatives and reads every input. `epoch`: see `__call__`."""
+    def read(self, example: Example, epoch: object = None) -> list[ReadRow]:
+        """The rows of an example: draws alternatives and reads every input. `epoch`: see `__call__`."""
         rows = []
         for number, row in enumerate(self._make_rows(example, epoch)):  # of all alternatives, also outside of training
             resolved = self._augment(self.place.resolve(row, epoch), epoch)
             items = {name: reader.read(resolved.seen_by(name)) for name, reader in self.readers.items()}
             rows.append(ReadRow(resolved, items, epoch, number))
-        return ReadExample(example.id, rows)
+        return rows
 
     def _augment(self, example: ResolvedExample, epoch: object) -> ResolvedExample:
         """The example, in training as its readers augment it. Inputs that read one field get equal draws."""
@@ -121,9 +113,9 @@ class Collator:
                 example = reader.augment(example, name, draw)
         return example
 
-    def batch(self, examples: Sequence[ReadExample]) -> Batch:
+    def batch(self, examples: Sequence[Sequence[ReadRow]]) -> Batch:
         """One batch of examples that `read` returned."""
-        rows = [row for example in examples for row in example.rows]
+        rows = [row for example in examples for row in example]
         inputs: dict[str, Any] = {}
         hidden: dict[str, dict[str, Tensor]] = {name: {} for name in self.targets}
         for name, reader in self.readers.items():
@@ -146,9 +138,11 @@ class Collator:
                 self.candidates,
             )
             targets[name] = (objective.ask if self.predicting else objective.collate)(objective_rows)
-        places = [place for place, example in enumerate(examples) for _ in example.rows]
+        places = [place for place, example in enumerate(examples) for _ in example]
         has_extra_rows = len(rows) > len(examples)
-        return Batch(tuple(example.id for example in examples), inputs, targets, tuple(places) * has_extra_rows)
+        return Batch(
+            tuple(example[0].example.id for example in examples), inputs, targets, tuple(places) * has_extra_rows
+        )
 
     def _draw(self, rows: Sequence[ReadRow], name: str, place: int, *more: str) -> random.Random:
         """Draws for a row: those of an example have separate ones, so that its choices are not all hidden alike."""

@@ -1,5 +1,4 @@
-"""Remarks on texts: a model that writes nothing or the same for every input; a text that repeats itself, stutters, or
-stops before its end."""
+"""Remarks on texts: a model that writes nothing or the same for every input; a text that repeats itself or stutters."""
 
 from __future__ import annotations
 
@@ -10,9 +9,6 @@ from collections.abc import Sequence
 FEWEST = 5  # equal texts; fewer mean nothing
 REPEATED = 8  # words; in shorter texts, repetition may be chance
 TWICE = re.compile(r"\b(\w+)\s+\1\b|\b(\w+(?:\W+\w+){1,11})\W+\2\b", re.IGNORECASE)  # "the the", "the dog the dog"
-UNFINISHED = re.compile(  # before the next word of an English text; "a" and "an" end texts of other languages
-    r"\b(the|and|(?:is|are|was|of|in|with|has|have|for|at|to|this|that|there|like) an?)\W*$", re.IGNORECASE
-)
 MEND = "the texts say little about the input; train longer or with another learning rate, and check the loss curve"
 
 
@@ -37,9 +33,3 @@ def repeats_itself(text: str) -> str:
     if twice := TWICE.search(text):
         return f"the text stutters: '{twice[0][:60]}'"
     return ""
-
-
-def unfinished(text: str) -> str:
-    """A remark if a text stops before a word that must follow; "" otherwise."""
-    stop = UNFINISHED.search(text)
-    return f"the text has no end: it stops after '{stop[1]}'" if stop else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from ..configs import ProbeConfig
 from ..data.seeds import seeded
@@ -27,14 +26,11 @@ def run_probe(config: ProbeConfig, name: str, subject: ProbeInput, seed: int, fo
 
 def text(findings: ProbeResult) -> str:
     """The tables in Markdown, readable in a terminal too, and the notes."""
-    tables = {title: [[cell(value) for value in row] for row in rows] for title, rows in findings.tables.items()}
-    shown = [f"{title}\n\n{table(rows)}" for title, rows in tables.items()]
+    shown = [
+        f"{title}\n\n{table([[cell if isinstance(cell, str) else number(cell) for cell in row] for row in rows])}"
+        for title, rows in findings.tables.items()
+    ]
     return "\n\n".join([*shown, "\n".join(findings.notes)]).strip()
-
-
-def cell(value: Any) -> str:
-    """A value in a table of findings, as text."""
-    return value if isinstance(value, str) else number(value)
 
 
 def read(folder: Path) -> dict[str, ProbeResult]:

@@ -7,6 +7,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from pydantic import TypeAdapter
@@ -83,27 +84,17 @@ def read(folder: Path) -> Scores:
 
 
 def merge_metrics(scores_by_metric: Mapping[str, Scores]) -> Scores:
-    """Merge the scores of all metrics. A column that several metrics have becomes one column per metric,
-    "METRIC.column"."""
+    """Merge the scores of all metrics, without repeated notes. A column that several metrics have becomes one column
+    per metric, "METRIC.column"."""
     count = Counter(column for scores in scores_by_metric.values() for column in {*scores.values, *scores.per_example})
-    merged = Scores({})
+    values, per_example, sums, notes = dict[str, Any](), dict[str, Any](), dict[str, Any](), dict[str, None]()
     for metric, scores in scores_by_metric.items():
         names = {column: column if times == 1 else f"{metric}.{column}" for column, times in count.items()}
-        values = {names[column]: value for column, value in scores.values.items()}
-        per_example = {names[column]: value for column, value in scores.per_example.items()}
-        sums = {f"{metric}/{name}": rows for name, rows in scores.sums.items()}
-        merged = merge(merged, Scores(values, per_example, scores.notes, sums))
-    return merged
-
-
-def merge(first: Scores, second: Scores) -> Scores:
-    """The scores of two metrics as one, without repeated notes."""
-    return Scores(
-        {**first.values, **second.values},
-        {**first.per_example, **second.per_example},
-        tuple(dict.fromkeys((*first.notes, *second.notes))),
-        {**first.sums, **second.sums},
-    )
+        values |= {names[column]: value for column, value in scores.values.items()}
+        per_example |= {names[column]: value for column, value in scores.per_example.items()}
+        sums |= {f"{metric}/{name}": rows for name, rows in scores.sums.items()}
+        notes |= dict.fromkeys(scores.notes)
+    return Scores(values, per_example, tuple(notes), sums)
 
 
 def reference_scores(

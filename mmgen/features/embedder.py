@@ -205,9 +205,8 @@ class StoredEmbedder(Embedder):
         return boxes
 
     def inferred_settings(self) -> dict[str, Any]:
-        settings = {"classes": self.reader.classes, "compared": self.reader.config.compared}
-        known = {name: value for name, value in settings.items() if value}
-        return {"width": self.width, "fingerprint": self.reader.fingerprint, **known}
+        classes = {"classes": self.reader.classes} if self.reader.classes else {}
+        return {"width": self.width, "fingerprint": self.reader.fingerprint, **classes}
 
     def vocabularies(self) -> dict[str, tuple[str, ...]]:
         """The class names of masked regions; empty if the store has no classes."""

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..configs import EmbedderConfig, FeaturesConfig
-from ..registry import installed
 
 RANDOM = "random weights, not pretrained"
 
@@ -26,12 +25,6 @@ def differences(before: Any, now: Any, path: str = "") -> list[str]:
 def in_words(fingerprint: Mapping[str, Any]) -> str:
     """A short description of a fingerprint: extractor and model."""
     return " ".join(str(fingerprint[key]) for key in ("extractor", "model") if fingerprint.get(key)) or "unknown"
-
-
-def is_imported(fingerprint: Mapping[str, object]) -> bool:
-    """Whether features come from a published file, whose fingerprint names the reader of the file, not a network."""
-    part = installed().names("extractor").get(str(fingerprint.get("extractor")))
-    return part is not None and getattr(part.config, "source", "") == "file"
 
 
 def is_random(fingerprint: Any) -> bool:

@@ -13,7 +13,7 @@ from ..progress import number
 from ..recipe.tables import Recipe
 from ..registry import installed
 from ..report.table import groups
-from ..scoring.compare import columns_with
+from ..scoring.compare import lower_is_better
 from ..storage.run_folder import RunFolder
 from .query import Query
 from .query_names import StepNames
@@ -86,7 +86,7 @@ def best_step(recipe: Recipe, folder: RunFolder, candidates: Sequence[str], fitt
         return ChosenStep(longest)
     if not known.get(column):
         return ChosenStep(longest, f"which starts from most steps, since {len(peers)} steps have no scores to compare")
-    sign = -1 if column in columns_with(recipe.judging(peers[0]), "lower_is_better") else 1
+    sign = -1 if column in lower_is_better(recipe.judging(peers[0])) else 1
     best = max(known[column], key=lambda name: (sign * (values[name][column] or 0.0), name == longest))
     return ChosenStep(
         best,

@@ -21,7 +21,7 @@ from ..data.part_checks import predict_with, write_texts
 from ..decoding import DecodingConfig
 from ..errors import DataError, RunError, UnavailableError
 from ..evaluation.answers import generate
-from ..evaluation.collapse import repeats_itself, unfinished
+from ..evaluation.collapse import repeats_itself
 from ..examples import Example, Generation
 from ..model import Model
 from ..oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry
@@ -187,12 +187,12 @@ class Predictor:
         """The answers to queries that have been read, with remarks on their texts."""
         reads = [prepared.read for prepared in group]
         try:
-            with readable(" and ".join(reads[0].rows[0].example.labels)):
+            with readable(" and ".join(reads[0][0].example.labels)):
                 batch = self.collate.batch(reads).to(self.model.device)
             if self.kind != "text":
                 predictions = predict_with(self.model, self.objective, batch)
                 return [replace(query.answer, prediction=made) for query, made in zip(group, predictions, strict=True)]
-            written = write_texts(self.model, batch, options, [read.rows[0].example for read in reads])
+            written = write_texts(self.model, batch, options, [read[0].example for read in reads])
         except DataError as error:
             if len(group) > 1:  # one query cannot be answered; answer each separately
                 return [answer for prepared in group for answer in self._answers_of([prepared], options)]
@@ -262,5 +262,5 @@ def _remarks_on(texts: Sequence[Generation], end_id: int) -> Iterator[str]:
     for number, text in enumerate(texts, 1):
         cut = text.tokens and text.tokens[-1] != end_id
         no_end = f"the text has no end: it is cut after {len(text.tokens)} tokens (generator.max_tokens)"
-        for remark in filter(None, (repeats_itself(text.text), no_end if cut else unfinished(text.text))):
+        for remark in filter(None, (repeats_itself(text.text), no_end if cut else "")):
             yield f"text {number}: {remark}" if len(texts) > 1 else remark

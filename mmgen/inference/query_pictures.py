@@ -116,7 +116,7 @@ class QueryFeatures:
         saved = self.saved and self.saved / name
         extractor = config.extractor.load(saved) if saved and saved.is_dir() else config.extractor.build()
         fingerprint = dict(extractor.fingerprint)
-        if fingerprint not in (trained, config.compared) and not config.allow_other_features:
+        if fingerprint != trained and not config.allow_other_features:
             changes = "; ".join(differences(trained, fingerprint))
             raise UnavailableError(
                 f"{self.where}: features of this extractor of '{name}' differ from the training features ({changes}); "

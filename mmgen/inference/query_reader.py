@@ -10,7 +10,7 @@ from functools import partial
 from hashlib import blake2b
 from typing import Any
 
-from ..data.collate import Collator, ReadExample
+from ..data.collate import Collator, ReadRow
 from ..data.seeds import seeded
 from ..data.unread_text import remarks
 from ..errors import DataError
@@ -30,7 +30,7 @@ class Prepared:
 
     query: Query | Example
     answer: Answer
-    read: ReadExample
+    read: list[ReadRow]
 
 
 @dataclass
@@ -113,14 +113,14 @@ class QueryReader:
             return Answer(query.id, error=message(query, error))
         said = [
             remark
-            for row in read.rows
+            for row in read
             for name in row.items
             for remark in remarks(name, names.inputs[name], self.backbone, row.example.seen_by(name))
         ]
         answer = Answer(
             query.id,
             remarks=tuple(dict.fromkeys(said)),
-            choices=tuple(read.rows[0].example.labels.get("choices", ())),
+            choices=tuple(read[0].example.labels.get("choices", ())),
             pictures=tuple(draft.pictures),
         )
         return Prepared(query, answer, read)
@@ -162,7 +162,7 @@ def draws_of(seed: int, prepared: Prepared) -> contextlib.AbstractContextManager
     """torch's random numbers for one query, inside the context. They depend on what the query says and shows: neither
     its id nor other queries change them, so that a query has the same texts alone and among others."""
     digest = blake2b(digest_size=16)
-    said = [prepared.read.rows[0].example.inputs, prepared.read.rows[0].example.labels]
+    said = [prepared.read[0].example.inputs, prepared.read[0].example.labels]
     digest.update(json.dumps(said, sort_keys=True, default=lambda shown: None).encode())
     for picture in prepared.answer.pictures:
         image = picture.load()

@@ -25,16 +25,14 @@ Origins = dict[Key, str]
 class Layered:
     """Merged tables, and for every value the place it came from ("recipes/my.toml:9", "--set a.b=1").
 
-    base     the folder of relative paths that have no place
-    files    the recipe's files, each after the one that it extends
-    remarks  a line for every key without effect, because a file that its own file extends overrides it
+    base   the folder of relative paths that have no place
+    files  the recipe's files, each after the one that it extends
     """
 
     values: dict[str, Any] = field(default_factory=dict)
     origins: Origins = field(default_factory=dict)
     base: Path = Path()
     files: list[str] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
 
     def lay(
         self, above: Mapping[str, Any], origins: Origins, at: Key = (), below: dict[str, Any] | None = None
@@ -46,9 +44,6 @@ class Layered:
             old: Any = below.get(name)
             both = isinstance(old, dict) and isinstance(value, dict)
             if not both or old.get("type", value.get("type")) != value.get("type", old.get("type")):
-                was = self.place(path)
-                if name in below and value != old and self._depth(place) < self._depth(was):
-                    self.remarks.append(f"{was}: {'.'.join(path)} has no effect: {place} overrides it")
                 self.origins = {key: origin for key, origin in self.origins.items() if key[: len(path)] != path}
                 below[name] = {} if isinstance(value, dict) else value
             self.origins.setdefault(path, place)
@@ -56,10 +51,6 @@ class Layered:
                 self.lay(value, origins, path, below[name])
             elif isinstance(value, list):
                 self.origins |= {key: place for key, place in origins.items() if key[: len(path)] == path}
-
-    def _depth(self, place: str) -> int:
-        """How many recipes are extended by the file of a place; --set is deepest."""
-        return [*self.files, file := place.rpartition(":")[0]].index(file)
 
     def folder(self, path: Key) -> Path:
         """The folder that a path is relative to: its file's folder, or the current folder for --set."""

@@ -2,21 +2,18 @@
 
 from .compare import compare, compare_rows
 from .page import SHOWN_EXAMPLES, try_page, write_page
-from .rendering import StepRenderer, samples, step_renderer
-from .table import gather_tables, tables_of_scores, tables_with_seeds, with_remarks, write_tables
+from .rendering import samples, step_renderer
+from .table import gather_tables, tables_with_seeds, write_tables
 
 __all__ = [
     "SHOWN_EXAMPLES",
-    "StepRenderer",
     "compare",
     "compare_rows",
     "gather_tables",
     "samples",
     "step_renderer",
-    "tables_of_scores",
     "tables_with_seeds",
     "try_page",
-    "with_remarks",
     "write_page",
     "write_tables",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from .. import plotting
-from ..errors import RunError
 from ..plotting import PLAIN_INK, colours
 
 POINTS = 120  # maximum per curve; each point is the mean of equally many updates, give or take one
@@ -30,15 +30,12 @@ class Curve:
 
 
 def read(log: Path) -> Curve:
-    """Read a step's `log.jsonl`, empty if it is missing. A truncated last line (of a killed run) is ignored. Raises
-    RunError for any other damaged line."""
-    lines, records = log.read_bytes().splitlines() if log.exists() else [], list[dict[str, Any]]()
-    for number, line in enumerate(lines, 1):
-        try:
+    """Read a step's `log.jsonl`, empty if it is missing. A damaged line is ignored, such as the truncated last one of a
+    killed run."""
+    records = list[dict[str, Any]]()
+    for line in log.read_bytes().splitlines() if log.exists() else ():
+        with contextlib.suppress(ValueError):
             records.append(json.loads(line))
-        except ValueError as error:
-            if number < len(lines):
-                raise RunError(f"{log}:{number}: damaged ({error}); the step's loss curve cannot be drawn") from None
     validated = [record for record in records if record.get("validation_loss") is not None]
     validation = [(int(record["epoch"]) + 1, record["validation_loss"]) for record in validated]  # after the epoch
     return Curve(thin([(record["epoch"], record["loss"]) for record in records]), validation)
@@ -52,7 +49,7 @@ def thin(points: Points) -> Points:
 
 def draw(curves: Mapping[str, Curve], kind: str) -> str:
     """An SVG of every step's `kind` of loss ("learning" or "validation")."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+    from matplotlib.ticker import MaxNLocator
 
     # fixed margins: to compute them, matplotlib would draw everything twice
     with plotting.figure(WIDTH, HEIGHT, salt=kind, layout=None) as figure:
@@ -62,11 +59,6 @@ def draw(curves: Mapping[str, Curve], kind: str) -> str:
             dots = kind == "validation" or len(points) == 1  # a line through one point would not be seen
             if points:
                 axes.plot(*zip(*points, strict=True), "o-" if dots else "-", color=colour, linewidth=1.6, markersize=3)
-        if kind == "learning":  # starts far above its end
-            axes.set_yscale("log")
-            axes.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7), numticks=30))
-            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-            axes.yaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         axes.set_xlabel("epoch")
         axes.grid(axis="y", color=PLAIN_INK, alpha=0.15, linewidth=0.6)

@@ -7,18 +7,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..attention_maps import all_layers, last_layer, word_attention
+from ..attention_maps import WordAttention, all_layers, last_layer, word_attention
 from ..cards import Card, Piece
 from ..data.datasets import ScoredOn
 from ..data.seeds import resolve
 from ..errors import MmgenError
 from ..evaluation import score
 from ..evaluation.answers import read_answers
-from ..examples import Example, Generation, ResolvedExample
+from ..examples import Example, ResolvedExample
 from ..model import Model
 from ..progress import Progress
 from ..recipe.tables import Recipe
-from ..scoring.compare import columns_with
 from ..storage.run_folder import RunFolder
 from . import pictures, table
 from .rendering import Answer, step_renderer
@@ -27,6 +26,7 @@ Load = Callable[[str], Model]  # loads the model of a step
 
 BATCH = 16
 LAYERS = {"last": last_layer, "all": all_layers}
+KINDS = ("units", "boxes", "pictures", "words", "weights")  # of what is known about the attention for an example
 
 # The attention of all steps for one example, as the page's script reads it:
 #   units     input -> names of its regions, or its words
@@ -72,9 +72,8 @@ class GalleryMaker:
         count = min(count, len(split))
         places = {f"{number}:" * bool(number) + split[i].id: i for i in (n * len(split) // count for n in range(count))}
         examples = {key: split[place] for key, place in places.items()}
-        found, *notes = pictures.find(dataset, [*examples.values()])
-        with self.progress.task("report: pictures", len(found), "examples") as advance:
-            shots, unreadable = pictures.thumbnails(found, advance)
+        found, pictureless = pictures.find(dataset, [*examples.values()])
+        shots, unreadable = pictures.thumbnails(found)
         answers = {step: {a.id: a for a in read_answers(self.recipe, step, self.folder.step(step))} for step in steps}
         looks, silent = self._attention([*examples.values()], answers)
         renderers = {step: step_renderer(self.recipe, step) for step in steps}
@@ -87,7 +86,6 @@ class GalleryMaker:
             card |= {"key": key, "gallery": number, "shots": shots.get(example.id, [])}
             alone = not group or card["outlines"] or card["objects"]
             cards.setdefault(key if alone else tuple(picture.key for picture in group), []).append(card)
-        notes += [unreadable, silent, *(note for renderer in renderers.values() for note in renderer.notes)]
         return {
             "number": number,
             "name": table.data_name(self.recipe, steps[0], dataset),
@@ -96,25 +94,27 @@ class GalleryMaker:
             "cards": [*cards.values()],
             "looks": {key: looks[example.id] for key, example in examples.items()},
             "scores": self._scores(steps, places),
-            "notes": tuple(filter(None, notes)),
+            "notes": tuple(filter(None, (pictureless, unreadable, silent))),
         }
 
     def _attention(
-        self, examples: Sequence[Example], answers: Mapping[str, Mapping[str, Answer]]
+        self, examples: Sequence[Example], answers: Mapping[str, Mapping[str, Any]]
     ) -> tuple[dict[str, Looks], str]:
         """Attention of every generating step, by example id; and a note on steps without attention, or ""."""
-        looks: dict[str, Looks] = {
-            example.id: {kind: {} for kind in ("units", "boxes", "pictures", "words", "weights")}
-            for example in examples
-        }
-        reasons = list[str]()
-        writing = [step for step in answers if self.recipe.makes_texts(step)]
+        looks: dict[str, Looks] = {e.id: {kind: {} for kind in KINDS} for e in examples}
+        writing, reasons = [step for step in answers if self.recipe.makes_texts(step)], list[str]()
         with self.progress.task("report: attention", len(examples) * len(writing), "texts") as advance:
             for step in writing:
-                texts = {id_: answer for id_, answer in answers[step].items() if isinstance(answer, Generation)}
                 inputs = self.recipe.steps[step].inputs
                 try:
-                    add_attention(self.load(step), step, inputs, examples, texts, looks, advance)
+                    model = self.load(step).eval()
+                    for first in range(0, len(examples), BATCH):
+                        part = [resolve(example) for example in examples[first : first + BATCH]]
+                        written = [answers[step][e.id].tokens[: model.generator.max_tokens] for e in part]
+                        attended = word_attention(model, part, inputs, written, LAYERS)
+                        for example, attention in zip(part, attended, strict=True):
+                            _add_attention(looks[example.id], step, attention)
+                        advance(len(part))
                 except (MmgenError, NotImplementedError, RuntimeError, LookupError) as error:
                     reasons.append(f"No attention for '{step}': {error}")
         return looks, " ".join(reasons)
@@ -168,35 +168,17 @@ class GalleryMaker:
             step: {
                 name: {key: round(value, 1) for key, place in places.items() if (value := column[place]) is not None}
                 for name, column in score.read(self.folder.step(step)).per_example.items()
-                if name not in columns_with(self.recipe.judging(step), "of_all_texts")
             }
             for step in steps
         }
 
 
-def add_attention(
-    model: Model,
-    step: str,
-    inputs: Sequence[str],
-    examples: Sequence[Example],
-    texts: Mapping[str, Generation],
-    looks: Mapping[str, Looks],
-    advance: Callable[..., None],
-) -> None:
-    """Add the attention of one step's model to `looks`, by example id."""
-    model.eval()
-    for first in range(0, len(examples), BATCH):
-        part = [resolve(example) for example in examples[first : first + BATCH]]
-        written = [texts[example.id].tokens[: model.generator.max_tokens] for example in part]
-        for example, attention in zip(part, word_attention(model, part, inputs, written, LAYERS), strict=True):
-            of_example = looks[example.id]
-            of_example["words"][step] = attention.words
-            for name, units in attention.units.items():
-                of_example["units"][name] = units.names
-                if units.boxes:
-                    of_example["pictures"][name] = units.pictures
-                    of_example["boxes"][name] = [[round(number, 3) for number in box] for box in units.boxes]
-            for layers, weights in attention.weights.items():
-                shares = (10_000 * weights).round().int().tolist()
-                of_example["weights"].setdefault(layers, {})[step] = shares
-        advance(len(part))
+def _add_attention(looks: Looks, step: str, attention: WordAttention) -> None:
+    looks["words"][step] = attention.words
+    for name, units in attention.units.items():
+        looks["units"][name] = units.names
+        if units.boxes:
+            looks["pictures"][name] = units.pictures
+            looks["boxes"][name] = [[round(number, 3) for number in box] for box in units.boxes]
+    for layers, weights in attention.weights.items():
+        looks["weights"].setdefault(layers, {})[step] = (10_000 * weights).round().int().tolist()

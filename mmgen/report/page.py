@@ -13,7 +13,7 @@ from ..data.datasets import ScoredOn
 from ..errors import RunError
 from ..evaluation import probes as probe
 from ..files import read_table, write_text
-from ..progress import Progress
+from ..progress import Progress, number
 from ..recipe import show
 from ..recipe.layers import Layered
 from ..recipe.tables import GENERATOR, Recipe
@@ -66,7 +66,6 @@ def write_page(
     galleries = GalleryMaker(recipe, folder, datasets, load, progress).galleries(steps, shown)
     cards = [examples for gallery in galleries for examples in gallery["cards"]]
     with_pictures = [examples[0] for examples in cards if examples[0]["shots"]]
-    kinds = dict.fromkeys("text" if recipe.makes_texts(step) else "prediction" for step in steps)
     context = {
         "recipe": recipe,
         "tables": tables,
@@ -82,7 +81,6 @@ def write_page(
         "letter": letter,
         "galleries": galleries,
         "cards": cards,
-        "results": " or ".join(kinds),
         "data": {
             "lower": sorted(column for run_table in tables for column in run_table.lower),
             "inputs": {step: [name for name in recipe.inputs if name in recipe.steps[step].inputs] for step in steps},
@@ -119,7 +117,10 @@ def _probe_results(folder: Path) -> list[dict[str, Any]]:
     results = []
     for name, findings in probe.read(folder).items():
         files = {title: folder / name / Path(file).name for title, file in findings.plots.items()}
-        plots = [_plot(title, file.read_text(encoding="utf-8")) for title, file in files.items() if file.is_file()]
-        tables = {title: [[*map(probe.cell, row)] for row in rows] for title, rows in findings.tables.items()}
+        plots = [_plot(title, file.read_text(encoding="utf-8")) for title, file in files.items()]
+        tables = {
+            title: [[cell if isinstance(cell, str) else number(cell) for cell in row] for row in rows]
+            for title, rows in findings.tables.items()
+        }
         results.append({"name": name, "plots": plots, "tables": tables, "notes": findings.notes})
     return results

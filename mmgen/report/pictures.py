@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from ..data.datasets import pictures_of
@@ -36,9 +36,7 @@ def find(dataset: Dataset, examples: Sequence[Example]) -> tuple[PicturesById, s
     return results, ""
 
 
-def thumbnails(
-    example_pictures: PicturesById, advance: Callable[..., None], side: int = SIDE
-) -> tuple[dict[str, list[Shot]], str]:
+def thumbnails(example_pictures: PicturesById, side: int = SIDE) -> tuple[dict[str, list[Shot]], str]:
     """Example id -> its thumbnails, for examples whose pictures are all readable; and a note on the others, or ""."""
     shots: dict[str, list[Shot]] = {}
     errors = []
@@ -47,7 +45,6 @@ def thumbnails(
             shots[example_id] = [thumbnail(picture, side) for picture in group]
         except (MmgenError, OSError, ValueError) as error:
             errors.append(f"{', '.join(picture.key for picture in group)} ({error})")
-        advance()
     return shots, f"Unreadable pictures: {', '.join(errors[:5])}" if errors else ""
 
 
@@ -62,7 +59,7 @@ def thumbnail(picture: Picture, side: int = SIDE) -> Shot:
 
 def picture_tags(pictures: Sequence[Picture], side: int = 200) -> str:
     """Pictures as HTML for a notebook, side by side. A picture that cannot be read is left out."""
-    shots, _ = thumbnails({str(place): [picture] for place, picture in enumerate(pictures)}, lambda: None, side)
+    shots, _ = thumbnails({str(place): [picture] for place, picture in enumerate(pictures)}, side)
     return "".join(
         f'<img src="{uri}" width="{width}" height="{height}" alt="{escape(pictures[int(place)].key)}">'
         for place, ((uri, width, height),) in shots.items()

@@ -11,8 +11,7 @@ def tell_apart(paths: Sequence[Path]) -> list[str]:
 
     The name of a single path is its last part. Different paths have different names."""
     parts = [path.absolute().parts for path in paths]
-    while all(len(segments) > 1 for segments in parts) and len({segments[0] for segments in parts}) == 1:
-        parts = [segments[1:] for segments in parts]
-    while all(len(segments) > 1 for segments in parts) and len({segments[-1] for segments in parts}) == 1:
-        parts = [segments[:-1] for segments in parts]
+    for end, rest in ((0, slice(1, None)), (-1, slice(-1))):
+        while min(map(len, parts)) > 1 and len({segments[end] for segments in parts}) == 1:
+            parts = [segments[rest] for segments in parts]
     return ["/".join(segments) for segments in parts]

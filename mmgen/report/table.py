@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,18 +10,15 @@ from ..data.datasets import ScoredOn
 from ..evaluation import score
 from ..evaluation.collapse import collapsed
 from ..evaluation.score import reference_scores
-from ..examples import LOG_PROBABILITY, Scores
+from ..examples import Scores
 from ..files import write_text
 from ..parts import Dataset
-from ..progress import number
 from ..recipe.tables import Recipe
-from ..scoring.compare import cells_of, columns_with
+from ..scoring.compare import cells_of, lower_is_better
 from ..scoring.intervals import groups_of, intervals
 from ..scoring.table import Row, ScoreTable
 from ..storage import generations
 from ..storage.run_folder import RunFolder
-
-Values = Mapping[str, "float | None"]
 
 
 def groups(recipe: Recipe) -> dict[str, list[str]]:
@@ -42,70 +39,55 @@ def data_name(recipe: Recipe, step: str, dataset: Dataset) -> str:
 def gather_tables(
     recipe: Recipe, folder: RunFolder, datasets: ScoredOn, seeds: Mapping[int, RunFolder] | None = None
 ) -> list[ScoreTable]:
-    """One table per group of steps, with the finished steps; over several seeds, if given."""
+    """One table per group of steps, with the finished steps; over several seeds, if given. A row has the mean and
+    standard deviation of its seeds; of one seed, intervals."""
     rows = scores_by_seed(recipe, seeds or {recipe.seed: folder})
     rows = {step: by_seed for step, by_seed in rows.items() if folder.finished(step)}
-    return tables_of_scores(recipe, rows, datasets, reference_scores(recipe, rows, datasets, folder.path))
+    references = reference_scores(recipe, rows, datasets, folder.path)
+    scored = [{step: rows[step] for step in steps if step in rows} for steps in groups(recipe).values()]
+    return [_build_table(recipe, scores, datasets, references[next(iter(scores))]) for scores in scored if scores]
 
 
 def scores_by_seed(recipe: Recipe, seeds: Mapping[int, RunFolder]) -> dict[str, dict[int, Scores]]:
     """Step -> seed -> scores, of the steps that any of these runs has finished."""
     rows = {
-        name: {
-            seed: with_remarks(score.read(folder.step(name)), name, folder.step(name))
-            for seed, folder in seeds.items()
-            if folder.finished(name)
-        }
+        name: {seed: _read(folder.step(name), name) for seed, folder in seeds.items() if folder.finished(name)}
         for name in recipe.steps
     }
     return {name: by_seed for name, by_seed in rows.items() if by_seed}
 
 
-def tables_of_scores(
-    recipe: Recipe,
-    rows: Mapping[str, Mapping[int, Scores]],
-    datasets: ScoredOn,
-    references: Mapping[str, Mapping[str, Scores]],
-) -> list[ScoreTable]:
-    """One table per group of steps, from the scores of steps, by seed. A row has their mean and standard deviation; of
-    one seed, intervals. `references`: see `reference_scores`."""
-    scored = [{step: rows[step] for step in steps if step in rows} for steps in groups(recipe).values()]
-    return [_build_table(recipe, scores, datasets, references) for scores in scored if scores]
+def _read(place: Path, step: str) -> Scores:
+    """The scores of a step in a folder. Their notes say if its texts are nearly all the same or empty."""
+    scores = score.read(place)
+    texts = [*generations.best(place).values()] if (place / generations.GENERATIONS).exists() else []
+    remark = collapsed([text.text for text in texts])
+    return replace(scores, notes=(*scores.notes, f"{step}: {remark}")) if remark else scores
 
 
 def _build_table(
     recipe: Recipe,
     scores: Mapping[str, Mapping[int, Scores]],
     datasets: ScoredOn,
-    references: Mapping[str, Mapping[str, Scores]],
+    references: Mapping[str, Scores],
 ) -> ScoreTable:
-    """The table of these steps, with the rows of people, of chance and of the paper, and notes on what they say. A note
-    that not all seeds have names its seeds."""
+    """The table of these steps, with the rows of people, of chance and of the paper, and notes on what they say.
+    `references`: of each metric."""
     first, seeds = next(iter(scores)), {seed for by_seed in scores.values() for seed in by_seed}
     metrics, dataset, images = recipe.judging(first), datasets.dataset_of(first), groups_of(datasets.scored_by(first))
-    columns = dict.fromkeys(column for by_seed in scores.values() for of in by_seed.values() for column in of.values)
-    of_references = _reference_rows(references[first], columns)
-    described, lower = dataset.describe(), columns_with(metrics, "lower_is_better")
-    seeds_by_note, rows = dict[str, list[int]](), list[Row]()
+    known = [of_seed for by_seed in scores.values() for of_seed in by_seed.values()]
+    columns = dict.fromkeys(column for of_seed in known for column in of_seed.values)
+    described, lower, rows = dataset.describe(), lower_is_better(metrics), list[Row]()
+    notes = [describe_seeds(scores)] * (len(seeds) > 1) + [note for of_seed in known for note in of_seed.notes]
     for step, by_seed in scores.items():
-        for seed, of_seed in by_seed.items():
-            for note in (*of_seed.notes, *_below_chance(step, of_seed.values, of_references["chance"], lower)):
-                seeds_by_note.setdefault(note, []).append(seed)
-        spans = intervals(of_seed, metrics, images) if len(seeds) == 1 else {}
+        spans = intervals(next(iter(by_seed.values())), metrics, images) if len(seeds) == 1 else {}
         rows.append(Row((step,), cells_of([of_seed.values for of_seed in by_seed.values()], spans)))
-    notes = [describe_seeds(scores)] * (len(seeds) > 1)
-    notes += [
-        note if {*of} == seeds else f"seed{'s' * (len({*of}) > 1)} {', '.join(map(str, dict.fromkeys(of)))}: {note}"
-        for note, of in seeds_by_note.items()
-    ]
-    untrained = {step: recipe.trained_by(step) for step in scores if recipe.trained_by(step) != step}
-    notes += [f"{step}: the weights of {trained} with another decoding" for step, trained in untrained.items()]
-    notes += ["no scores: the recipe has no [metrics.NAME] for these steps"] * (not metrics)
-    notes += [note for of_metric in references[first].values() for note in of_metric.notes]
+    notes += [note for of_metric in references.values() for note in of_metric.notes]
     notes += [f"published rows: {described['published_from']}"] if "published_from" in described else []
-    rows += [Row((label,), cells_of([of]), "reference") for label, of in of_references.items() if of]
+    known_values = _reference_rows(references, columns).items()
+    rows += [Row((label,), cells_of([of]), "reference") for label, of in known_values if of]
     rows += [Row((label,), cells_of([of]), "published") for label, of in described.get("published", {}).items()]
-    kind = (recipe.predicts(first) or ("", "text"))[1]
+    _, kind = recipe.predicts(first) or ("", "text")
     kinds = kind if kind.endswith("s") else f"{kind}s"
     title = "" if recipe.writes(first) else f"{kinds}, data '{data_name(recipe, first, dataset)}'"
     return ScoreTable(tuple(columns), tuple(rows), tuple(dict.fromkeys(notes)), title, lower)
@@ -121,27 +103,6 @@ def _reference_rows(references: Mapping[str, Scores], columns: Collection[str]) 
             if value is not None:
                 rows["people" if plain == name else "chance"][column] = value
     return rows
-
-
-def _below_chance(step: str, values: Values, chance: Mapping[str, float], lower: Collection[str]) -> Iterator[str]:
-    """A note on a step with scores worse than chance. `lower`: the columns whose lowest value is the best."""
-    worse = [
-        column
-        for column, limit in chance.items()
-        if (value := values.get(column)) is not None and number(value) != number(limit)
-        if (value > limit) == (column in lower)
-    ]
-    if worse:
-        yield f"{step}: worse than chance in {', '.join(worse)}"
-
-
-def with_remarks(scores: Scores, step: str, place: Path) -> Scores:
-    """The scores of a step; its notes say if the texts in a folder are nearly all the same or empty, or if their
-    scores are not log-probabilities."""
-    texts = [*generations.best(place).values()] if (place / generations.GENERATIONS).exists() else []
-    kinds = {text.score_kind for text in texts} - {LOG_PROBABILITY}
-    remarks = [collapsed([text.text for text in texts]), *(f"the score of a text is a {kind}" for kind in kinds)]
-    return replace(scores, notes=(*scores.notes, *(f"{step}: {remark}" for remark in remarks if remark)))
 
 
 def tables_with_seeds(

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
+from typing import Any
 
 FRAME_PACKAGE = "mmgen.report"  # has the frame, the colours and the fonts of every page
 
@@ -16,20 +12,11 @@ FRAME_PACKAGE = "mmgen.report"  # has the frame, the colours and the fonts of ev
 def render(package: str, name: str, context: Mapping[str, Any], styles: Sequence[tuple[str, str]] = ()) -> str:
     """Render `web/NAME.html` of a package with its `NAME.css` and `NAME.js` as one page. All texts of people and models
     are escaped. `styles`: (package, file) of style sheets that come before `NAME.css`."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
     def web_file(package: str, file: str) -> Markup:
         return Markup(files(package).joinpath("web", file).read_text(encoding="utf-8"))
-
-    css = [web_file(*style) for style in (*styles, (package, f"{name}.css"))]
-    template = _environment(package).get_template(f"{name}.html")
-    return template.render(**context, css=Markup("").join(css), js=web_file(package, f"{name}.js"))
-
-
-@functools.cache
-def _environment(package: str) -> Environment:
-    """The cached jinja2 environment of a package: compiling templates takes a fifth of the time of a page."""
-    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
         loader=ChoiceLoader([PackageLoader(name, "web") for name in dict.fromkeys((package, FRAME_PACKAGE))]),
@@ -40,4 +27,6 @@ def _environment(package: str) -> Environment:
     )
     environment.filters["percent"] = lambda share: "<1\u202f%" if 0 < share < 1 else f"{share:.0f}\u202f%"
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
-    return environment
+    css = [web_file(*style) for style in (*styles, (package, f"{name}.css"))]
+    template = environment.get_template(f"{name}.html")
+    return template.render(**context, css=Markup("").join(css), js=web_file(package, f"{name}.js"))

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from .. import report
 from ..data.datasets import Datasets
-from ..errors import PluginError, as_mmgen_error
+from ..errors import as_mmgen_error, blame
 from ..evaluation import score
 from ..evaluation.answers import answers_file, read_answers, write_answers
 from ..model import Model
@@ -34,8 +34,7 @@ from ..storage.model_files import build_model, inputs_of, load_step
 from ..storage.run_folder import RunFolder
 from ..storage.weights import load_state, read_tensors, save_weights, state
 from ..training import distributed, train
-from ..training.callbacks import Events, Forwarded
-from ..training.context import StepContext
+from ..training.context import Events, StepContext, ignore
 from ..training.distributed import Processes
 from ..training.signals import stop_signals_as_ctrl_c
 from ..training.threads import choose_threads
@@ -128,13 +127,12 @@ class Steps:
         recipe, place = self.recipe, self.folder.step(name)
         scores = score.score_step(recipe, name, self.folder, self.datasets, metrics, self.progress)
         score.write_scores(place, scores)
-        renderer = report.StepRenderer()  # shows JSON
+        answers, examples = read_answers(recipe, name, place), self.datasets.scored_by(name)
         try:
             renderer = report.step_renderer(recipe, name)
-        except PluginError as error:  # two renderers fit
-            self.progress.say(str(error))
-        answers, examples = read_answers(recipe, name, place), self.datasets.scored_by(name)
-        self.progress.say(report.samples(answers, examples, renderer, recipe.inputs.values()))
+            self.progress.say(report.samples(answers, examples, renderer, recipe.inputs.values()))
+        except Exception as error:  # of any kind: renderers may come from third parties
+            self.progress.say(f"{name}: no samples are shown: {blame(error) or error}")
         return scores.values
 
 
@@ -183,7 +181,8 @@ def _receive_steps(connection: Connection, steps: SimpleQueue[str]) -> None:
 def train_steps(folder: RunFolder, recipe: Recipe, settings: Settings, names: Iterable[str], send: Send) -> None:
     """Train steps in turn, and write their texts or predictions. The run has checked the data."""
     processes, datasets, only = distributed.start(), Datasets(recipe), tuple(settings.only)
-    events, steps = Forwarded(send) if recipe.callbacks else Events(), None
+    events: Events = (lambda *event: send(event)) if recipe.callbacks else ignore
+    steps = None
     for name in names:
         if steps is None or not {*inputs_of(recipe, [name])} <= {*steps.model.inputs}:
             only = (*only, name) if only else ()

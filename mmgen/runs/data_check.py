@@ -7,25 +7,20 @@ import contextlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 
 from ..configs import EmbedderConfig
 from ..data.datasets import Datasets
-from ..data.seeds import resolve
-from ..data.unread_text import texts_read
 from ..errors import DataError, MmgenError
 from ..examples import Example
 from ..features.fingerprints import random_features
 from ..features.images import folder_pictures
 from ..features.store import FeatureStore
 from ..model import Model
-from ..parts import Backbone
 from ..progress import Progress
 from ..recipe.tables import GENERATOR, Recipe
 from ..training.optimizer import check_patterns
-
-COUNTED = 1000  # examples of a source whose texts are split into tokens
 
 
 @dataclass(frozen=True)
@@ -49,7 +44,7 @@ class Finding:
 def check_data(recipe: Recipe, steps: Sequence[str], datasets: Datasets, model: Model, progress: Progress) -> None:
     """For a run: say the findings about the data of these steps. Raises the first that stops it, and DataError for keys
     of [training] that do not fit."""
-    for finding in findings(recipe, datasets, model.backbone, steps):
+    for finding in findings(recipe, datasets, steps):
         if finding.stops:
             raise DataError(str(finding))
         progress.say(str(finding))
@@ -65,9 +60,8 @@ def check_data(recipe: Recipe, steps: Sequence[str], datasets: Datasets, model: 
                 raise DataError(f"step '{name}' has no validation examples; set data.validation_split", about)
 
 
-def all_findings(recipe: Recipe, datasets: Datasets, backbone: Backbone | None) -> Iterator[Finding]:
-    """For `mmgen data check`: the sizes of splits, and the findings about all steps. Without the encoder, texts are not
-    counted."""
+def all_findings(recipe: Recipe, datasets: Datasets) -> Iterator[Finding]:
+    """For `mmgen data check`: the sizes of splits, and the findings about all steps."""
     main = datasets.main
     try:
         for split in main.splits():
@@ -78,18 +72,16 @@ def all_findings(recipe: Recipe, datasets: Datasets, backbone: Backbone | None) 
                 what = f"split '{split}': {len(keys):,} images {what.replace('_', ' ')}"
                 yield Finding(what, keys, stops=False)
         datasets.fingerprint()
-        yield from findings(recipe, datasets, backbone, recipe.ordered())
+        yield from findings(recipe, datasets, recipe.ordered())
     except MmgenError as error:  # of a split that cannot be read, or of ids
         yield Finding(str(error))
 
 
-def findings(recipe: Recipe, datasets: Datasets, backbone: Backbone | None, steps: Sequence[str]) -> Iterator[Finding]:
+def findings(recipe: Recipe, datasets: Datasets, steps: Sequence[str]) -> Iterator[Finding]:
     """What the data of these steps lack."""
     yield from _gaps(recipe, datasets, steps)
-    lines = [f"{name}: {remark}" for name, remark in random_features(recipe.inputs).items()]
-    if backbone is not None:
-        lines += _unread(recipe, datasets, [name for name in steps if recipe.steps[name].train], backbone)
-    yield from (Finding(line, stops=False) for line in dict.fromkeys(lines))
+    for name, remark in random_features(recipe.inputs).items():
+        yield Finding(f"{name}: {remark}", stops=False)
 
 
 def _splits(
@@ -146,11 +138,9 @@ def _gaps(recipe: Recipe, datasets: Datasets, steps: Sequence[str]) -> Iterator[
             features = getattr(recipe.inputs.get(name), "features", None)
             there = known(features, getattr(recipe.inputs[name], "images", None)) if read else None
             if there is not None and (absent := [key for key in read if key not in there]):
-                what, advice = ("no picture", "add the pictures")
-                if features:
-                    what, advice = f"{features}: no features", "extract or import them"
+                what = f"{features}: no features" if features else "no picture"
                 what = f"{place}: {what} for {len(absent):,} of {len(read):,} images"
-                yield Finding(f"{what}; {advice}, or leave the images out", absent)
+                yield Finding(f"{what}; add them, or leave the images out", absent)
 
 
 def _keys(example: Example, config: EmbedderConfig) -> Iterator[str]:
@@ -158,19 +148,3 @@ def _keys(example: Example, config: EmbedderConfig) -> Iterator[str]:
     values = [value for field in config.fields for value in example.shown(field)]
     alternatives = chain(*(value if isinstance(value, tuple) else (value,) for value in values))
     return (key for key in alternatives if isinstance(key, str))
-
-
-def _unread(recipe: Recipe, datasets: Datasets, steps: Sequence[str], backbone: Backbone) -> Iterator[str]:
-    """Lines about texts that are cut, among the first of every source."""
-    for source in (source for step in steps for source in datasets.sources(step).values()):
-        examples = list(islice(source.examples, COUNTED))
-        texts = {name: texts_read(recipe.inputs[name], map(resolve, examples)) for name in source.inputs}
-        limits = {name: getattr(recipe.inputs[name], "max_tokens", None) for name in source.inputs}
-        if GENERATOR in source.objectives:
-            texts["targets"] = [text for example in examples for text in example.targets]
-            limits["targets"] = getattr(recipe.generator, "max_tokens", 1) - 1 or None  # without the end token
-        for name, limit in limits.items():
-            tokens = backbone.text_encoder(texts[name]) if limit and texts[name] else []
-            if cut := sum(len(ids) > (limit or 0) for ids in tokens):
-                of = f"{'the first ' * (len(source.examples) > COUNTED)}{len(tokens):,} texts"
-                yield f"{name}: {cut:,} of {of} are longer than {limit} tokens (max_tokens) and are cut"

@@ -21,7 +21,7 @@ import torch
 from ..errors import MmgenError, RunError
 from ..recipe.tables import Recipe
 from ..storage.run_folder import RunFolder
-from ..training.callbacks import Events
+from ..training.context import Events
 from ..training.distributed import Processes
 from ..training.threads import cores
 from .child import TRAINED, Settings
@@ -142,8 +142,8 @@ class Children:
         startable = [name for name in names if self.recipe.steps[name].before in self._done]
         for name in startable[: most - len(self._training)]:
             self._waiting.remove(name)
-            number = len(self._training)
-            child = self._idle.pop() if self._idle else self.jobs.start(self.folder, self.recipe, settings, number)
+            new = self.folder, self.recipe, settings, len(self._training)
+            child = self._idle.pop() if self._idle else self.jobs.start(*new)
             self._training[child.connection] = child
             child.train(name)
 
@@ -160,7 +160,7 @@ class Children:
             for child in [self._training[end] for end in wait(list(self._training)) if isinstance(end, Connection)]:
                 message = child.receive()
                 if isinstance(message, tuple):
-                    events.send(*message)
+                    events(*message)
                 elif message is not TRAINED:
                     self.say(str(message))
                 else:

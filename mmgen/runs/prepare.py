@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-
-import numpy as np
 
 from ..configs import FeaturesConfig
 from ..data.datasets import Datasets
 from ..errors import DataError, MmgenError
 from ..features.extract import extract
-from ..features.fingerprints import differences, in_words, is_imported
+from ..features.fingerprints import differences, in_words
 from ..features.store import FeatureStore
-from ..parts import Extractor, Picture, Record
+from ..parts import Picture
 from ..progress import Progress
 from ..recipe.layers import Layered
 from ..recipe.tables import Recipe, placed_parts
@@ -24,10 +21,6 @@ from ..recipe.weight_files import weight_errors
 from ..storage.model_files import features_file, inputs_of
 from ..storage.run_folder import RunFolder
 from ..training.distributed import Processes
-
-COMPARED = 3  # pictures of the data
-SAME_BOX = 0.02  # largest difference of a coordinate
-LEAST_CORRELATION = 0.8
 
 
 def missing_parts(recipe: Recipe, steps: Sequence[str], layers: Layered, folder: RunFolder | None = None) -> list[str]:
@@ -57,14 +50,9 @@ def with_missing_parts(recipe: Recipe, steps: Sequence[str], layers: Layered) ->
         raise DataError("\n".join([str(error), *missing_parts(recipe, steps, layers)])) from None
 
 
-def compare_extractors(recipe: Recipe, inputs: Collection[str], datasets: Datasets) -> Recipe:
-    """Compare every extractor that is named beside a file of features with the file; the recipe with what was compared.
-    Raises DataError.
-
-    The fingerprints must be equal. An imported file has none of a network, so a few pictures of the data are extracted
-    at the file's boxes: their features must correlate with those of the file. Without pictures that have boxes in the
-    file, nothing is compared."""
-    compared = dict(recipe.inputs)
+def compare_extractors(recipe: Recipe, inputs: Collection[str]) -> None:
+    """Compare the fingerprint of every extractor that is named beside a file of features with the file's. Raises
+    DataError."""
     for name in inputs:
         config = recipe.inputs[name]
         if not isinstance(config, FeaturesConfig) or config.features is None or config.allow_other_features:
@@ -73,46 +61,14 @@ def compare_extractors(recipe: Recipe, inputs: Collection[str], datasets: Datase
             continue
         store, extractor = FeatureStore(config.features), config.extractor.build()
         fingerprint = json.loads(json.dumps(dict(extractor.fingerprint)))
-        if fingerprint == store.fingerprint:
-            continue
-        if is_imported(store.fingerprint):
-            problem = _unlike(extractor, store, datasets)
-        else:
+        if fingerprint != store.fingerprint:
             problem = "; ".join(differences(store.fingerprint, fingerprint))
-        if problem:
             raise DataError(
                 f"this extractor did not make the features of {in_words(store.fingerprint)} in {config.features} "
                 f"({problem}); use the extractor and settings that made them, leave the extractor out, or set "
                 "allow_other_features = true",
                 ("inputs", name, "extractor", "type"),
             )
-        compared[name] = config.model_copy(update={"compared": fingerprint})
-    return recipe.model_copy(update={"inputs": compared})
-
-
-def _unlike(extractor: Extractor, store: FeatureStore, datasets: Datasets) -> str:
-    """How the features of pictures differ from those of a file, region by region; "" if they do not.
-
-    Correlations of regions were measured with ResNets of random weights on 3 photographs: 0.99 and more for the same
-    network after JPEG of quality 30, or with pictures of half the size; at least 0.95 with half its image_size; at most
-    0.23 for another network."""
-    with contextlib.suppress(DataError):  # the data have no pictures
-        stored = (picture for picture in datasets.pictures() if store.count(picture.key))
-        for picture in itertools.islice(stored, COMPARED):
-            known = store.read(picture.key)
-            boxes = None if known.boxes is None else known.boxes.tolist()
-            records = extractor.records([Picture(picture.key, picture.load, boxes)])
-            for record in (record for record in records if isinstance(record, Record)):
-                ours, theirs = record.features, known.features
-                if ours.shape[1] != theirs.shape[1]:
-                    return f"width {theirs.shape[1]} in the file, {ours.shape[1]} of this extractor"
-                found = () if record.boxes is None else record.boxes
-                if boxes and np.shape(found) == np.shape(boxes) and np.allclose(found, boxes, 0, SAME_BOX):
-                    pairs = [pair for pair in zip(ours, theirs, strict=True) if all(np.ptp(row) for row in pair)]
-                    mean = np.mean([np.corrcoef(*pair)[0, 1] for pair in pairs] or [1])
-                    if mean < LEAST_CORRELATION:
-                        return f"the regions of picture '{picture.key}' correlate by {mean:.2f}"
-    return ""
 
 
 def with_inputs_of(recipe: Recipe, only: Sequence[str]) -> Recipe:

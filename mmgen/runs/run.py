@@ -28,7 +28,7 @@ from ..storage import scored_examples
 from ..storage.model_files import build_model, inputs_of, keep_parts
 from ..storage.run_folder import RunFolder
 from ..training import distributed
-from ..training.callbacks import Callbacks
+from ..training.context import Callbacks
 from ..training.distributed import Processes
 from ..training.threads import AUTO, choose_threads, use_threads
 from .child import Settings, Steps
@@ -73,8 +73,6 @@ def run(
     with distributed.peer_failures(processes), folder.locked() if main else contextlib.nullcontext():
         profile = f", profile {recipe.profile}" if recipe.profile else ""
         progress.say(f"{recipe.name}{profile}, seed {recipe.seed} -> {folder.path}")
-        for remark in layers.remarks if main else ():
-            log.warning(remark)
         with with_missing_parts(recipe, steps, layers):
             datasets = Datasets(recipe)
             if main:
@@ -119,11 +117,10 @@ class _Run:
         only, processes, main = self.settings.only, self.processes, self.processes.is_main_process
         counts = ", ".join(f"{split} {len(datasets.main.split(split))}" for split in datasets.main.splits())
         progress.say(f"data: {recipe.data.type} ({counts})")
-        ready = recipe
         if main:
-            ready = compare_extractors(recipe, inputs_of(recipe, recipe.ordered(only)), datasets)
+            compare_extractors(recipe, inputs_of(recipe, recipe.ordered(only)))
         files = feature_files(recipe, only, folder)
-        ready = with_features(ready, files)
+        ready = with_features(recipe, files)
         with contextlib.closing(Children(self.jobs, todo, ready, folder, self.settings, progress.say)) as children:
             self._extract(todo, files, children)
             model = build_model(with_inputs_of(ready, only), datasets)
@@ -136,7 +133,7 @@ class _Run:
             with Callbacks(recipe.callbacks if main else {}, progress.say) as events:
                 table, profile = recipe.model_dump(mode="json"), recipe.profile or "default"
                 info = RunInfo(recipe.name, profile, recipe.seed, folder.path, table, tuple(todo))
-                events.send("on_run_begin", info)
+                events("on_run_begin", info)
                 steps = Steps(ready, folder, datasets, model, processes, progress, events)
                 children.start()
                 if main:  # the table needs these scores, but an error should stop the run early
@@ -146,10 +143,10 @@ class _Run:
                 for name in children.train(events):
                     steps.train(name)
                     scores = steps.score(name, metrics) if main and recipe.steps[name].evaluate else {}
-                    events.send("on_step_end", name, scores)
+                    events("on_step_end", name, scores)
                     processes.wait_for_everyone()
                 if main:
-                    events.send("on_run_end", show(recipe, folder, datasets, progress))
+                    events("on_run_end", show(recipe, folder, datasets, progress))
 
     def _extract(self, todo: Sequence[str], files: Mapping[str, Path], children: Children) -> None:
         """Extract features. Meanwhile, children train steps that read none of them."""

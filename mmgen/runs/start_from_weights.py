@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from textwrap import shorten
 from typing import Any
 
 from torch import Tensor
@@ -24,7 +25,7 @@ from ..storage.published_weights import PublishedWeights, read_published
 from ..storage.run_folder import RunFolder
 from ..storage.weights import load_state, state
 
-MOST_SHOWN = 8  # names in a line
+MOST_SHOWN = 400  # letters of names in a line
 
 
 def load_start(recipe: Recipe, step: str, model: Model, progress: Progress) -> set[str]:
@@ -49,8 +50,7 @@ def load_start(recipe: Recipe, step: str, model: Model, progress: Progress) -> s
 
 
 def _list_names(what: str, names: Sequence[str]) -> str:
-    shown = ", ".join([*names[:MOST_SHOWN], *["..."] * (len(names) > MOST_SHOWN)])
-    return f"; {what} {len(names)} ({shown})" if names else ""
+    return f"; {what} {len(names)} ({shorten(', '.join(names), MOST_SHOWN, placeholder=' ...')})" if names else ""
 
 
 def select_tensors(step: Step, model: Model, weights: PublishedWeights) -> dict[str, Tensor]:

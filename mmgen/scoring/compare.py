@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
-from typing import Any, Literal
+from typing import Any
 
 from ..configs import MetricConfig
 from ..data.part_checks import check_scores
@@ -12,7 +12,6 @@ from ..evaluation.collapse import collapsed
 from ..evaluation.score import build_metric, merge_metrics
 from ..examples import Example, Generation, Prediction, Scores
 from ..parts import Metric
-from ..progress import Progress
 from ..recipe.load import select_parts
 from ..registry import Registry
 from .intervals import RESAMPLES, Interval, differences, groups_of, intervals, summed
@@ -39,8 +38,6 @@ def compare(
     configs: Mapping[str, MetricConfig],
     *,
     resamples: int = RESAMPLES,
-    seed: int = 0,
-    progress: Progress | None = None,
 ) -> tuple[ScoreTable, dict[str, Scores]]:
     """Score one system, or two systems on the same examples: a row for each, for two also their difference, first minus
     second; and the scores of each. Errors of metrics propagate.
@@ -49,22 +46,20 @@ def compare(
     resamples  of the bootstrap, and shuffles of the randomisation; 0: no intervals and p
     """
     groups, scores_of, notes = groups_of(examples), dict[str, Scores](), dict[str, None]()
-    with (progress or Progress()).task("scoring", None, "passes") as advance:
-        built = {name: build_metric(name, config) for name, config in configs.items()}
-        for name, predictions in systems.items():
-            scores_of[name] = _score(predictions, examples, built)
-            texts = [prediction for prediction in predictions if isinstance(prediction, str)]
-            remarks = [f"{name}: {remark}" for remark in [collapsed(texts)] if remark]
-            notes.update(dict.fromkeys((*scores_of[name].notes, *remarks)))
-            advance()
+    built = {name: build_metric(name, config) for name, config in configs.items()}
+    for name, predictions in systems.items():
+        scores_of[name] = _score(predictions, examples, built)
+        texts = [prediction for prediction in predictions if isinstance(prediction, str)]
+        remarks = [f"{name}: {remark}" for remark in [collapsed(texts)] if remark]
+        notes.update(dict.fromkeys((*scores_of[name].notes, *remarks)))
     rows = [
-        Row((name,), cells_of([scores.values], intervals(scores, configs, groups, resamples, seed)))
+        Row((name,), cells_of([scores.values], intervals(scores, configs, groups, resamples)))
         for name, scores in scores_of.items()
     ]
     columns = tuple(dict.fromkeys(name for scores in scores_of.values() for name in scores.values))
     if len(systems) == 2:
         first, second = ([scores] for scores in scores_of.values())
-        rows.append(difference_row(("difference",), first, second, configs, groups, resamples, seed))
+        rows.append(difference_row(("difference",), first, second, configs, groups, resamples))
     return ScoreTable(columns, tuple(rows), tuple(notes), heads=("metric",)), scores_of
 
 
@@ -81,11 +76,9 @@ def cells_of(
     return cells
 
 
-def columns_with(
-    metrics: Mapping[str, MetricConfig], quality: Literal["lower_is_better", "of_all_texts"]
-) -> frozenset[str]:
-    """The columns of these metrics with a quality, by both names that a column may have: "column", "METRIC.column"."""
-    named = [(metric, column) for metric, config in metrics.items() for column in getattr(config, quality)]
+def lower_is_better(metrics: Mapping[str, MetricConfig]) -> frozenset[str]:
+    """The columns whose lowest value is the best, by both names that a column may have: "column", "METRIC.column"."""
+    named = [(metric, column) for metric, config in metrics.items() for column in config.lower_is_better]
     return frozenset(name for metric, column in named for name in (column, f"{metric}.{column}"))
 
 
@@ -96,12 +89,11 @@ def difference_row(
     configs: Mapping[str, MetricConfig],
     groups: Sequence[str],
     resamples: int = RESAMPLES,
-    seed: int = 0,
 ) -> Row:
     """First minus second, each the mean of its seeds, with intervals and p where the scores allow them. `configs`: the
     metrics of both, by name. `groups`: those of the examples of both."""
     ours, theirs = ([summed(scores, configs, groups) for scores in system] for system in (first, second))
-    spans = differences(ours, theirs, resamples, seed)
+    spans = differences(ours, theirs, resamples)
     values = [[scores.values for scores in system] for system in (first, second)]
     left, right = map(cells_of, values)
     cells = {

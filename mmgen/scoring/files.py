@@ -24,7 +24,7 @@ from .intervals import names_of
 
 ID_KEYS = ("image_id", "id", "image", "question_id")
 TEXT_KEYS = ("questions", "predictions", "texts", "captions", "text", "prediction", "question", "caption")
-REFERENCE_KEYS = ("references", "questions", "targets", "captions", "texts", "reference", "question", "text", "caption")
+REFERENCE_KEYS = ("references", "targets", *TEXT_KEYS)
 
 Predictions = Mapping[str, Sequence[Any]]  # id -> texts, best first; or the value of one prediction
 
@@ -41,18 +41,9 @@ def read_predictions(
     form      reader of files that are not JSON lines (mmgen's own format)
     examples  the examples of the predictions
     """
-    predictions: dict[str, list[Any]] = {}
     if form and ".jsonl" not in path.suffixes:
-        predictions = {example_id: [value] for example_id, value in form.read(path, examples).items()}
-    else:
-        for place, row in _read_rows(path):
-            if "error" not in row:  # `mmgen generate` lists unreadable pictures
-                has_value = "value" in row and {*kinds} != {"text"}
-                values = [row["value"]] if has_value else _texts_of_row(row, TEXT_KEYS, place)
-                predictions.setdefault(_example_id(row, place), []).extend(values)
-    if not predictions:
-        raise DataError(f"{path}: contains no predictions")
-    return predictions
+        return {example_id: [value] for example_id, value in form.read(path, examples).items()}
+    return _read(path, TEXT_KEYS, valued={*kinds} != {"text"})
 
 
 def read_references(
@@ -61,12 +52,10 @@ def read_references(
     profile: str | None = None,
     split: str | None = None,
     step: str | None = None,
-    form: ResultFiles | None = None,
 ) -> list[Example]:
     """References from a file, or the data set of a recipe or of a run's folder. Raises DataError and RecipeError.
 
     step  of the recipe: the data that this step is scored on, by default the recipe's own
-    form  reader of files whose predictions are not texts
     """
     if path.is_dir() or path.suffix == ".toml":
         recipe = RunFolder(path).recipe(registry) if path.is_dir() else load(path, registry, profile)[0]
@@ -77,18 +66,19 @@ def read_references(
         else:
             dataset = build_split(config, split)
         return [*dataset.split(split or config.test_split)]
-    if form:
-        raise DataError(f"{path}: the references of a task are those of a recipe or of a run; name its file or folder")
-    return _from_file(path)
+    return [Example(example_id, {}, tuple(texts)) for example_id, texts in _read(path, REFERENCE_KEYS).items()]
 
 
-def _from_file(path: Path) -> list[Example]:
-    texts: dict[str, list[str]] = {}
+def _read(path: Path, keys: Sequence[str], valued: bool = False) -> dict[str, list[Any]]:
+    """The texts in a file by id; `valued`: or values of predictions."""
+    by_id: dict[str, list[Any]] = {}
     for place, row in _read_rows(path):
-        texts.setdefault(_example_id(row, place), []).extend(_texts_of_row(row, REFERENCE_KEYS, place))
-    if not texts:
-        raise DataError(f"{path}: contains no references")
-    return [Example(example_id, {}, tuple(of_example)) for example_id, of_example in texts.items()]
+        if "error" not in row:  # `mmgen generate` lists unreadable pictures
+            values = [row["value"]] if valued and "value" in row else _texts_of_row(row, keys, place)
+            by_id.setdefault(_example_id(row, place), []).extend(values)
+    if not by_id:
+        raise DataError(f"{path}: contains no texts")
+    return by_id
 
 
 def pair(
@@ -116,9 +106,8 @@ def pair(
 def _read_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """(place, row) of a JSON file or of JSON lines, also gzipped. In mmgen's generations, a line is the list of all
     texts of an example."""
-    text = read_text(path)
     try:
-        entries = [(f"{path}, entry {number}", row) for number, row in enumerate(_rows_of_json(json.loads(text)), 1)]
+        entries = [(f"{path}, entry {n}", row) for n, row in enumerate(_rows_of_json(json.loads(read_text(path))), 1)]
     except (ValueError, RecursionError):
         entries = [(f"{path}:{number}", row) for number, row in json_lines(path)]
     for place, entry in entries:
@@ -132,20 +121,25 @@ def _rows_of_json(content: Any) -> Sequence[Any]:
     """The rows of a JSON file: of a list, of COCO's or VQA's object with such a list, of {id: texts}, or one row."""
     if not isinstance(content, dict):
         return content if isinstance(content, list) else [content]
-    for name in ("annotations", "questions"):
-        rows = content.get(name)
-        if isinstance(rows, list) and rows and isinstance(rows[0], dict) and "text" not in rows[0]:
-            return rows
     if content.keys() & {*ID_KEYS}:
         return [content]
+    for name in ("annotations", "questions"):
+        if isinstance(content.get(name), list):
+            return content[name]
     return [{"id": example_id, "texts": texts} for example_id, texts in content.items()]
+
+
+def _key(row: Mapping[str, Any], names: Sequence[str], place: str, noun: str) -> str:
+    """The first of these names that the row has."""
+    for name in names:
+        if row.get(name) is not None:
+            return name
+    raise DataError(f"{place}: no {noun}; give one of {', '.join(names)}; the keys are {join_names(row)}")
 
 
 def _example_id(row: Mapping[str, Any], place: str) -> str:
     """The id in a row: the image's key if it is the path of an image; any other id unchanged, even with a slash."""
-    name = next((name for name in ID_KEYS if row.get(name) is not None), None)
-    if name is None:
-        raise DataError(f"{place}: no id; give one of {', '.join(ID_KEYS)}; the keys are {join_names(row)}")
+    name = _key(row, ID_KEYS, place, "id")
     value = row[name]
     if not isinstance(value, str | int) or isinstance(value, bool):
         raise DataError(f'{place}: "{name}" must be a string or an integer, not {json.dumps(value)[:40]}')
@@ -154,9 +148,7 @@ def _example_id(row: Mapping[str, Any], place: str) -> str:
 
 
 def _texts_of_row(row: Mapping[str, Any], names: Sequence[str], place: str) -> list[str]:
-    name = next((name for name in names if name in row), None)
-    if name is None:
-        raise DataError(f"{place}: no text; give one of {', '.join(names)}; the keys are {join_names(row)}")
+    name = _key(row, names, place, "text")
     values = row[name] if isinstance(row[name], list) else [row[name]]
     texts: list[Any] = [value.get("text") if isinstance(value, dict) else value for value in values]
     if not texts or not all(isinstance(text, str) for text in texts):

@@ -6,7 +6,7 @@ Both need a score as a function of sums over examples. A mean is one, and so are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -50,33 +50,27 @@ def groups_of(examples: Sequence[Example]) -> list[str]:
 
 
 def summed(scores: Scores, metrics: Mapping[str, MetricConfig], groups: Sequence[str]) -> dict[str, Summed]:
-    """The scores that follow from sums over the examples, whose groups these are. A score that differs from what all
-    sums give follows from something else, and is left out."""
+    """The scores that follow from sums over the examples, whose groups these are: corpus scores and means. A score that
+    differs from what all sums give follows from something else, and is left out."""
     names, places = np.unique(np.array(groups), return_inverse=True)
     system: dict[str, Summed] = {}
-    for column, rows, score, mean in _candidates(scores, metrics, len(groups)):
-        if np.isclose(score(rows.sum(0)), scores.values.get(column) or 0.0, 1e-6, 1e-6):
+
+    def add(column: str, rows: np.ndarray, score: Score, mean: bool) -> None:
+        if len(rows) == len(groups) and np.isclose(score(rows.sum(0)), scores.values.get(column) or 0.0, 1e-6, 1e-6):
             sums = np.zeros((len(names), rows.shape[1]))
             np.add.at(sums, places, rows)
             system.setdefault(column, Summed(sums, score, mean))
-    return system
 
-
-def _candidates(
-    scores: Scores, metrics: Mapping[str, MetricConfig], count: int
-) -> Iterator[tuple[str, np.ndarray, Score, bool]]:
-    """The column, summands (count, K) and score of corpus scores and of means, and whether it is a mean."""
     for key, values in scores.sums.items():
         metric, _, name = key.partition("/")
-        if metric in metrics and len(values) == count:
-            rows = np.array(values, np.float64)
-            for column in metrics[metric].of_sums(name, rows.sum(0)):
-                named = column if column in scores.values else f"{metric}.{column}"
-                yield named, rows, partial(_corpus, metrics[metric], name, column), False
+        rows = np.array(values, np.float64)
+        for column in metrics[metric].of_sums(name, rows.sum(0)) if metric in metrics else ():
+            named = column if column in scores.values else f"{metric}.{column}"
+            add(named, rows, partial(_corpus, metrics[metric], name, column), False)
     for column, of_examples in scores.per_example.items():
-        if len(of_examples) == count:
-            row = np.array(of_examples, np.float64)  # NaN: the example has no value
-            yield column, np.stack([np.nan_to_num(row), ~np.isnan(row)], 1), _mean, True
+        row = np.array(of_examples, np.float64)  # NaN: the example has no value
+        add(column, np.stack([np.nan_to_num(row), ~np.isnan(row)], 1), _mean, True)
+    return system
 
 
 def _corpus(config: MetricConfig, name: str, column: str, sums: np.ndarray) -> np.ndarray:
@@ -93,16 +87,15 @@ def bootstrap(system: System, resamples: int = RESAMPLES, seed: int = 0) -> dict
     """Every column over resampled groups, (resamples,). Groups (images) are drawn with replacement, because questions
     about one image are not independent. Systems with the same groups get the same draws for a seed, so differences are
     paired. NaN if no example with a value was drawn. Empty for a single group."""
-    sums = np.hstack([part.sums for part in system.values()]) if system else np.zeros((1, 0))
-    if len(sums) < 2 or not resamples:
+    count = len(next(iter(system.values())).sums) if system else 0
+    if count < 2 or not resamples:
         return {}
-    draw, resampled, count = np.random.default_rng(seed), [], len(sums)
+    draw, resampled = np.random.default_rng(seed), list[list[np.ndarray]]()
     for _ in range(resamples):
         times = np.bincount(draw.integers(count, size=count), minlength=count)  # per group, which copies no rows
-        resampled.append(times.astype(np.float64) @ sums)
-    ends = np.cumsum([part.sums.shape[1] for part in system.values()])
-    drawn = np.split(np.array(resampled), ends[:-1], 1)
-    return {column: part.score(of_part) for (column, part), of_part in zip(system.items(), drawn, strict=True)}
+        resampled.append([times.astype(np.float64) @ part.sums for part in system.values()])
+    drawn = map(np.array, zip(*resampled, strict=True))
+    return {column: part.score(sums) for (column, part), sums in zip(system.items(), drawn, strict=True)}
 
 
 def interval(values: np.ndarray) -> Interval:
@@ -116,10 +109,9 @@ def intervals(
     metrics: Mapping[str, MetricConfig],
     groups: Sequence[str],
     resamples: int = RESAMPLES,
-    seed: int = 0,
 ) -> dict[str, Interval]:
     """Column -> its interval over these groups; none for a column whose values are all equal."""
-    resampled = bootstrap(summed(scores, metrics, groups), resamples, seed)
+    resampled = bootstrap(summed(scores, metrics, groups), resamples)
     return {column: span for column, values in resampled.items() if (span := interval(values))[0] < span[1]}
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from ..errors import MmgenError, did_you_mean
+from ..errors import MmgenError, unknown
 from ..files import write_text
 from ..progress import table
 from .intervals import Interval
@@ -114,9 +114,9 @@ class ScoreTable:
                 best[column] = (min if column in self.lower else max)(known, key=lambda cell: cell.value).text()
         return best
 
-    def with_intervals(self) -> set[str]:
-        """The columns with an interval in the row of a step."""
-        return {column for cells in self.of("step").values() for column, cell in cells.items() if cell.interval}
+    def spanned(self) -> bool:
+        """Whether a step has a score with an interval."""
+        return any(cell.interval for cells in self.of("step").values() for cell in cells.values())
 
     def markdown(self, digits: int = 2) -> str:
         """Markdown that is also readable in a terminal: title, rows, then notes on the method."""
@@ -175,8 +175,6 @@ def chosen(tables: Sequence[ScoreTable], columns: Sequence[str]) -> list[ScoreTa
     """The tables with some scores, in this order. Raises MmgenError for an unknown score."""
     known = dict.fromkeys(column for shown in tables for column in shown.columns)
     for column in columns:
-        if column not in known:
-            hint = did_you_mean(column, known)
-            raise MmgenError(f"no score is called '{column}'{hint}; scores: {', '.join(known)}")
-    kept = [replace(shown, columns=tuple(filter(shown.columns.__contains__, columns))) for shown in tables]
-    return [shown for shown in kept if shown.columns or shown.notes]
+        if problem := unknown(column, known):
+            raise MmgenError(f"--columns: {problem}")
+    return [replace(shown, columns=tuple(filter(shown.columns.__contains__, columns))) for shown in tables]

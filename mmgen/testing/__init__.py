@@ -16,20 +16,14 @@ cannot override any.
 """
 
 from .backbone import BackboneSuite
-from .callback import CallbackSuite
-from .command import CommandSuite
-from .dataset import DatasetSuite
+from .data import DatasetSuite, ExtractorSuite, MetricSuite
 from .embedder import EmbedderSuite
-from .extractor import ExtractorSuite
 from .generator import GeneratorSuite
-from .greedy import Greedy
-from .metric import MetricSuite
 from .objective import ObjectiveSuite
-from .probe import ProbeSuite
-from .renderer import RendererSuite
 from .suite import Suite
 from .tiny import Tiny, TinyBackbone
-from .toy import TEXTS, Toy, ToyDataset, Words
+from .toy import TEXTS, Greedy, Toy, ToyDataset, Words
+from .watching import CallbackSuite, CommandSuite, ProbeSuite, RendererSuite
 
 __all__ = [
     "TEXTS",

@@ -24,9 +24,9 @@ def some_ids(backbone: Backbone, count: int) -> list[int]:
     return ids[:count]
 
 
-def prefix(backbone: Backbone, inputs: Sequence[Ids], width: int = 0) -> Slots:
-    """Inputs of B rows, padded on the right to the longest, or to `width`."""
-    width = max(width, *map(len, inputs))
+def prefix(backbone: Backbone, inputs: Sequence[Ids]) -> Slots:
+    """Inputs of B rows, padded on the right to the longest."""
+    width = max(map(len, inputs))
     ids = torch.tensor([[*row] + [-1] * (width - len(row)) for row in inputs])  # (B, P)
     mask = ids >= 0
     positions = (mask.cumsum(1) - 1).clamp(min=0)

@@ -13,7 +13,7 @@ import inspect
 import json
 import sys
 import unittest
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, NoReturn, TypeVar
 from unittest import mock
 
@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from ..configs import PartConfig
-from ..parts import Part
+from ..errors import DataError
 from ..recipe.parse import Parts
 from ..registry import KINDS, installed
 
@@ -131,19 +131,6 @@ def explained(message: str) -> Iterator[None]:
         raise AssertionError(f"{message} ({type(error).__name__}: {error})") from error
 
 
-def assert_published(part: Part) -> None:
-    """Fails unless a part ignores weights with unknown names."""
-    with explained("published fails on weights without its names; test names with `in`"):
-        taken = part.published({"of.nobody.weight": torch.ones(3, 2), "of.nobody.bias": torch.ones(3)})
-    assert not taken, f"published takes weights with unknown names ({', '.join(taken)}); expected an empty mapping"
-
-
-def assert_tensors(what: str, tensors: Mapping[str, Any]) -> None:
-    """Fails unless a part gives named tensors. `what`: the start of the message, "collate returns"."""
-    named = all(isinstance(tensor, Tensor) for tensor in tensors.values())
-    assert named, f"{what} {tensors!r:.60}; expected tensors by name"
-
-
 def assert_close(first: Tensor, second: Tensor, message: str, tolerance: float = TOLERANCE) -> None:
     """Fails unless two tensors of one shape are finite and equal up to rounding."""
     assert first.shape == second.shape, f"{message} (shapes {tuple(first.shape)} and {tuple(second.shape)})"
@@ -161,6 +148,17 @@ def assert_type(value: Any, expected: type[Any], what: str) -> None:
     assert isinstance(value, expected), (
         f"{what} returns {value!r:.60}; expected a {expected.__module__}.{expected.__name__}"
     )
+
+
+def assert_refused(what: str, call: Callable[[Any], Any], argument: Any, name: str) -> None:
+    """Fails unless a call of a part raises a DataError that has this name. `what`: the start of the message."""
+    try:
+        result = repr(call(argument))
+    except Exception as error:
+        result = repr(error)
+        if isinstance(error, DataError) and name in result:
+            return
+    raise AssertionError(f"{what} must raise a DataError that names '{name}', not give {result:.60}")
 
 
 def assert_json(value: Any, name: str) -> None:

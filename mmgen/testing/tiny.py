@@ -21,8 +21,7 @@ from ..parts import Backbone
 from ..tensors import Encoded, Slots
 from .toy import TEXTS
 
-NAMES = ("pad_token", "cls_token", "sep_token", "mask_token", "unk_token")
-SPECIAL = dict(zip(NAMES, ("[PAD]", "[CLS]", "[SEP]", "[MASK]", "[UNK]"), strict=True))
+SPECIAL = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "cls", "sep", "mask", "unk")}
 
 
 class Tiny(BackboneConfig):

@@ -1,4 +1,5 @@
-"""Fakes around a backbone: the embedder `words`, and the data set `toy`, which has painted pictures."""
+"""Fakes around a backbone: the embedder `words`, the generator `greedy`, which reads everything again for every token,
+and the data set `toy`, which has painted pictures. Short examples of the contract."""
 
 from __future__ import annotations
 
@@ -8,16 +9,21 @@ from functools import partial
 from typing import Any, ClassVar, Literal
 
 import torch
+import torch.nn.functional as F
 from PIL import Image
 from pydantic import Field
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from ..configs import DatasetConfig, EmbedderConfig
+from ..configs import DatasetConfig, EmbedderConfig, GeneratorConfig
+from ..decoding import Decoding
 from ..errors import DataError
-from ..examples import Example, ResolvedExample
+from ..examples import Example, Generation, ResolvedExample
+from ..objectives import Generator, Sequencer, TextTargets
 from ..parts import Backbone, Dataset, Embedder, Picture, Reader
-from ..tensors import Hiding, Segment, Slots
+from ..search import as_generations, search
+from ..sequence import Prefix
+from ..tensors import PAD, WRITTEN, Batch, Hiding, Layout, Loss, Segment, Slots, Tail, Targets
 
 COLORS = {"red": (220, 40, 40), "green": (40, 170, 60), "blue": (50, 80, 220), "black": (20, 20, 20)}
 THINGS = ("cat", "ball", "house", "boat", "tree", "chair")
@@ -76,6 +82,77 @@ class WordsEmbedder(Embedder):
         return (self._backbone[0].embed(collated["ids"]) * mask).sum(1) / mask.sum(1)
 
 
+class Greedy(GeneratorConfig):
+    """Writes from left to right: the likeliest next token every time, or by beams or samples."""
+
+    type: Literal["greedy"] = "greedy"
+    max_tokens: int = Field(12, ge=2, description="tokens of a text, its end included")
+
+    def build(self, backbone: Backbone) -> GreedyGenerator:
+        return GreedyGenerator(self, backbone)
+
+
+class NextTokens(TextTargets):
+    """A target y_1..y_T is laid out as [SEP], y_1..y_(T-1), and each slot predicts the next token."""
+
+    def lay_out(self, targets: Sequence[Sequence[Sequence[int]]]) -> Tail:
+        rows = [
+            [
+                (token, t, WRITTEN, group, t + 1, label)
+                for group, y in enumerate(texts, 1)
+                for t, (token, label) in enumerate(zip([self.end_id, *y], y, strict=False))
+            ]
+            for texts in targets
+        ]
+        table = pad_sequence([torch.tensor(row) for row in rows], batch_first=True)  # (B, S, 6), role 0 is PAD
+        ids, offsets, role, group, time, labels = table.unbind(-1)
+        labels = labels.masked_fill(role == PAD, -100)
+        return Tail(ids, offsets, Layout(role, group, time), labels)
+
+
+class GreedyGenerator(Generator):
+    """Trains and writes; has no parameters besides the backbone's."""
+
+    reader: NextTokens
+
+    def __init__(self, config: Greedy, backbone: Backbone) -> None:
+        super().__init__()
+        self.reader = NextTokens(backbone, config.max_tokens)
+
+    def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
+        assert targets.tail is not None  # its reader lays one out
+        logits = tail_logits(model, model.prefix(batch), targets.tail).flatten(0, 1)
+        return Loss({"loss": F.cross_entropy(logits, targets.tail.labels.flatten(), reduction="sum")})
+
+    def generate(self, model: Sequencer, batch: Batch, options: Decoding) -> list[list[Generation]]:
+        prefix = model.prefix(batch)
+        start = torch.full_like(prefix.free, model.backbone.end_id)
+        stepper = Rereader(model, prefix, self.reader)
+        results = search(stepper, start, options, model.backbone, self.max_tokens)
+        return as_generations(results, batch.ids, model.backbone)
+
+
+class Rereader:
+    """The stepper of a search, without a cache."""
+
+    def __init__(self, model: Sequencer, prefix: Prefix, reader: NextTokens) -> None:
+        self.model, self.prefix, self.reader = model, prefix, reader
+
+    def next_logits(self, written: Tensor) -> Tensor:
+        prefix = self.prefix.repeat(len(written) // len(self.prefix))
+        tail = self.reader.lay_out([[[*tokens, 0]] for tokens in written.tolist()])
+        return tail_logits(self.model, prefix, tail)[:, -1]
+
+    def reorder_cache(self, rows: Tensor) -> None:
+        return
+
+
+def tail_logits(model: Sequencer, prefix: Prefix, tail: Tail) -> Tensor:
+    """(B, S, V) of a tail's slots."""
+    states = model.backbone.encode(prefix.slots.followed_by(model.behind(prefix, tail))).last
+    return model.backbone.logits(states[:, prefix.slots.positions.shape[1] :]).float()
+
+
 class Toy(DatasetConfig):
     """Coloured things: a caption with the thing only, a question about its colour, a picture of its colour."""
 
@@ -109,8 +186,7 @@ class ToyDataset(Dataset):
         return self.examples_by_split[name]
 
     def describe(self) -> dict[str, Any]:
-        counts = {name: len(examples) for name, examples in self.examples_by_split.items()}
-        return {"name": "toy", "examples": counts, "licence": "free of any", "source": "mmgen.testing"}
+        return {"licence": "free of any", "source": "mmgen.testing"}
 
     def pictures(self) -> Iterator[Picture]:
         boxes = [(0.25, 0.25, 0.75, 0.75), (0.0, 0.0, 1.0, 1.0)]

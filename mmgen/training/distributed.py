@@ -105,16 +105,16 @@ def any_rank(processes: PartialState, flags: Sequence[bool]) -> list[bool]:
 
 
 @contextlib.contextmanager
-def peer_failures(processes: PartialState) -> Iterator[None]:
+def peer_failures(processes: PartialState, place: str = "") -> Iterator[None]:
     """Raises RunError instead of a network error if this process waits for a process that has ended, or does not answer
-    within `PATIENCE`."""
+    within `PATIENCE`. `place`: begins the message."""
     try:
         yield
     except RuntimeError as error:  # torch's network errors are, and gloo's are nothing more
         if processes.num_processes == 1 or not (isinstance(error, distributed.DistError) or LOST.search(str(error))):
             raise
         raise RunError(
-            f"process {processes.process_index} of {processes.num_processes}: another process has ended or does "
+            f"{place}process {processes.process_index} of {processes.num_processes}: another process has ended or does "
             f"not answer ({str(error).strip().splitlines()[0]}); its last message is above, or in its output; the same "
             "command resumes from the last checkpoint"
         ) from None

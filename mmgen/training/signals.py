@@ -56,9 +56,6 @@ def stop_signals_as_ctrl_c() -> Iterator[None]:
     try:
         with handling(stop):
             yield
-    except Exception as error:
-        if not stopped.is_set():
-            raise
-        raise Stopped from error
-    if stopped.is_set():
-        raise Stopped
+    finally:
+        if stopped.is_set():
+            raise Stopped

@@ -46,7 +46,7 @@ def train(model: Model, context: StepContext, sources: Sequence[Source]) -> None
     weights."""
     place, device = f"step '{context.name}'", context.accelerator.device
     with (
-        peer_failures(context.accelerator),
+        peer_failures(context.accelerator, f"{place}: "),
         torch.random.fork_rng([device] if device.type == "cuda" else []),
         interruptions() as stop,
         as_run_error(place, KEPT),
@@ -113,7 +113,7 @@ class Trainer:
         """Run the remaining updates. `stop`: whether this process is to stop; then all stop after the current update,
         with a checkpoint and KeyboardInterrupt."""
         plan, cursor, events, name = self.plan, self.cursor, self.context.events, self.context.name
-        events.send("on_step_begin", name, cursor.done, len(plan))
+        events("on_step_begin", name, cursor.done, len(plan))
         pairs = plan.pairs(len(plan)), "pairs", plan.pairs(cursor.done)
         with self.context.progress.task(f"{name}: training", *pairs) as advance:
             for number, micros in self._load() if not self._stops_early() else ():
@@ -122,7 +122,7 @@ class Trainer:
                     self._halve(number)
                     continue
                 cursor.records.append(record)
-                events.send("on_update", name, record)
+                events("on_update", name, record)
                 if plan.ends_epoch(cursor.done):
                     self._end_epoch()
                 self._save_if_due()  # before any message, which fails if the terminal is gone
@@ -205,10 +205,10 @@ class Trainer:
                 values = validate(self.context, self.material, self.loss)
             set_learning(self.model, self.context.step)
             record |= values
-            events.send("on_validation", name, {"update": record["update"], **values})
+            events("on_validation", name, {"update": record["update"], **values})
             if self.training.keep == "best" and self._epochs_since_best() == 0 and self.processes.is_main_process:
                 write_tensors(self.checkpoint.best, state(self.model), {"format": "pt"})
-        events.send("on_epoch_end", name, record)
+        events("on_epoch_end", name, record)
 
     def _epochs_since_best(self) -> int:
         """How many epochs have ended after the one with the lowest validation loss. Follows from the log, which a

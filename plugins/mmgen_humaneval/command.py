@@ -41,9 +41,6 @@ def judge() -> None:
 )
 @click.option("--seed", default=0, show_default=True, help="Seed for drawing and shuffling.")
 @click.option(
-    "--together", is_flag=True, help="Show picture and caption at once; by default one at a time, as in the paper."
-)
-@click.option(
     "--criteria",
     type=click.Choice(["paper", "qgeval", "all"]),
     default="paper",
@@ -62,73 +59,56 @@ def make_sheet(
     steps: tuple[str, ...],
     out: Path,
     seed: int,
-    together: bool,
     criteria: str,
     answer: str,
 ) -> None:
     """Write a blind sheet about pictures of RUNS (run folders).
 
     It has the questions that the runs' steps and people asked about the same pictures."""
-    from mmgen.progress import Bars
     from mmgen.registry import installed
 
     from .form import make
-    from .systems import gather, with_answers
+    from .systems import gather
 
-    material = gather(runs, steps, installed())
-    if answer:
-        material = with_answers(material, answer)
-    sheet = make(material, out, count=count, seed=seed, together=together, criteria=criteria, progress=Bars())
-    for note in sheet.notes:
+    material = gather(runs, steps, installed(), answer)
+    notes = make(material, out, count=count, seed=seed, criteria=criteria)
+    for note in notes:
         tell(note)
-    tell(f"{sheet.page}: for the judges; they open the page, rate, and send back the file that the page saves")
-    tell(f"{sheet.key}: names the authors; keep it secret, `mmgen judge score {sheet.key} SHEET...` needs it")
+    tell(f"{out}: for the judges; they open the page, rate, and send back the file that the page saves")
+    key = out.with_suffix(".key.json")
+    tell(f"{key}: names the authors; keep it secret, `mmgen judge score {key} SHEET...` needs it")
 
 
 @judge.command("requests")
 @click.argument("sheet", type=click.Path(path_type=Path))
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The file; by default that of the sheet with the ending .requests.jsonl.",
-)
-def requests_of(sheet: Path, out: Path | None) -> None:
-    """Write what a program has to rate for a SHEET (the .html file).
+def write_requests(sheet: Path) -> None:
+    """Write what a program has to rate for a SHEET (the .json file beside the page).
 
     A line has a prompt for one rating, and the hash of its picture. It names no system."""
-    from mmgen.files import refuse_overwriting
+    from . import program
+    from .sheet import Sheet, read
 
-    from .program import write_requests
-
-    path = out or sheet.with_suffix(".requests.jsonl")
-    refuse_overwriting("--out", path, (sheet,))
-    count = write_requests(sheet, path)
-    tell(f"{path}: {count:,} ratings to give, a prompt for each")
+    out = sheet.with_suffix(".requests.jsonl")
+    count = program.write_requests(read(sheet, Sheet), out)
+    tell(f"{out}: {count:,} ratings to give, a prompt for each")
 
 
-@judge.command("fill")
-@click.argument("requests", type=click.Path(path_type=Path))
+@judge.command()
+@click.argument("sheet", type=click.Path(path_type=Path))
 @click.argument("ratings", type=click.Path(path_type=Path))
 @click.option("--judge", "name", default="", help="The program's name; by default the model that the ratings name.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The filled sheet; by default the file of ratings with the ending .sheet.json.",
-)
-def fill_sheet(requests: Path, ratings: Path, name: str, out: Path | None) -> None:
-    """Make a filled sheet of a program's RATINGS of REQUESTS.
+def fill(sheet: Path, ratings: Path, name: str) -> None:
+    """Make a filled sheet of a program's RATINGS of a SHEET (the .json file beside the page).
 
     RATINGS are JSON lines with "key" and "rating"."""
-    from mmgen.files import refuse_overwriting
+    from . import program
+    from .sheet import Sheet, read
 
-    from .program import fill
-
-    path = out or ratings.with_suffix(".sheet.json")
-    refuse_overwriting("--out", path, (requests, ratings))
-    filled = fill(requests, ratings, name.strip(), path)
-    tell(f"{path}: {filled.ratings:,} ratings by {filled.judge}")
-    if filled.missing:
-        tell(f"{filled.missing:,} ratings are missing; `mmgen judge score` needs --partial")
+    out = ratings.with_suffix(".sheet.json")
+    judge, missing = program.fill(read(sheet, Sheet), ratings, name.strip(), out)
+    tell(f"{out}: ratings by {judge}")
+    if missing:
+        tell(f"{missing:,} ratings are missing; `mmgen judge score` needs --partial")
 
 
 @judge.command()
@@ -141,17 +121,15 @@ def fill_sheet(requests: Path, ratings: Path, name: str, out: Path | None) -> No
 def score(key: Path, sheets: tuple[Path, ...], partial: bool, out: Path | None) -> None:
     """Score the filled SHEETS with their KEY.
 
-    Prints means, t-tests against people's questions, and the judges' agreement. Programs are compared with people; only
-    without sheets of people do the means and tests use their ratings."""
+    Prints means, t-tests against people's questions, and the judges' agreement."""
     from dataclasses import asdict
 
     from mmgen.files import refuse_overwriting, write_json
 
-    from .answers import read
-    from .statistics import evaluate, format_result
+    from .statistics import evaluate, format_result, read_answers
 
     refuse_overwriting("--json", out, (key, *sheets))
-    result = evaluate(read(key, sheets, partial))
+    result = evaluate(read_answers(key, sheets, partial))
     if out:  # before anything is printed: standard output may be closed
         write_json(out, asdict(result))
     for line in format_result(result):

@@ -3,18 +3,58 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from statistics import fmean
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from mmgen.errors import DataError
 from mmgen.progress import number, table
 
-from .agreement import alpha, mean_alpha, pairs_of_judges
-from .answers import Answers
+from .sheet import Filled, Key, read
 
 SIGNIFICANT = 0.05
+
+
+@dataclass(frozen=True)
+class Answers:
+    """A key, and criterion -> (J, Q) ratings of its Q questions by J judges, NaN where one is missing."""
+
+    key: Key
+    judges: Sequence[str]
+    ratings: Mapping[str, np.ndarray]
+
+
+def read_answers(key_path: Path, sheets: Sequence[Path], partial: bool = False) -> Answers:
+    """Read the key and all sheets. `partial`: ratings may be missing. Raises DataError."""
+    key = read(key_path, Key)
+    filled: dict[str, Filled] = {}
+    for path in sheets:
+        sheet = read(path, Filled)
+        if sheet.sheet != key.sheet:
+            raise DataError(f"{path}: belongs to another sheet than {key_path}; use matching files")
+        if sheet.judge in filled:
+            raise DataError(f"{path}: is the second sheet by {sheet.judge}; give one sheet per judge")
+        given = [sheet.ratings.get(question.id, {}).keys() >= {*key.criteria} for question in key.questions]
+        if not (partial or all(given)):
+            first = key.questions[given.index(False)].id
+            raise DataError(
+                f"{path}: {given.count(False)} of {len(given)} questions lack ratings (first: {first}); complete the "
+                "sheet, or use --partial"
+            )
+        filled[sheet.judge] = sheet
+    ratings = {
+        criterion: np.array(
+            [
+                [sheet.ratings.get(question.id, {}).get(criterion, np.nan) for question in key.questions]
+                for sheet in filled.values()
+            ],
+            np.float64,
+        )
+        for criterion in key.criteria
+    }
+    return Answers(key, [*filled], ratings)
 
 
 @dataclass(frozen=True)
@@ -24,7 +64,6 @@ class Cell:
     mean, deviation         over pictures; the deviation with n - 1, None for one picture
     difference, interval    difference from people's questions about the same pictures, and its 95 % interval
     p                       two-tailed paired t-test of that difference
-    p_unpaired              Welch's t-test, which ignores that the pictures are the same; for comparison with papers
     """
 
     mean: float | None
@@ -33,94 +72,79 @@ class Cell:
     difference: float | None = None
     interval: tuple[float, float] | None = None
     p: float | None = None
-    p_unpaired: float | None = None
 
 
 @dataclass(frozen=True)
 class Result:
     """Results of all sheets.
 
-    judges     judge -> criterion -> mean of this judge's ratings
-    systems    system -> criterion -> cell, of the people's ratings; of the programs' if no judge is a person
-    agreement  criterion -> Krippendorff's alpha of the same judges
-    programs   program -> system -> criterion -> mean of the program's ratings
-    pairs      "people", or a program -> criterion -> alpha of two judges: the mean over all pairs of people, or over
-               the pairs of the program and a person
+    judges     judge -> criterion -> the mean rating, and the mean of Krippendorff's alpha with each of the others
+    agreement  criterion -> alpha of all judges
     """
 
     human: str
-    judges: Mapping[str, Mapping[str, float | None]]
     systems: Mapping[str, Mapping[str, Cell]]
+    judges: Mapping[str, Mapping[str, tuple[float | None, float | None]]]
     agreement: Mapping[str, float | None]
-    questions: int
     missing: int
-    programs: Mapping[str, Mapping[str, Mapping[str, float | None]]] = field(default_factory=dict)
-    pairs: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
 
 
-def evaluate(everything: Answers) -> Result:
+def evaluate(answers: Answers) -> Result:
     """Compute all results from (J, Q) ratings."""
-    people = [place for place, judge in enumerate(everything.judges) if judge not in everything.programs]
-    programs = {judge: place for place, judge in enumerate(everything.judges) if judge in everything.programs}
-    answers = _ratings_of_judges(everything, people) if people and programs else everything
+    key, ratings = answers.key, answers.ratings
+    places = {
+        system: [place for place, question in enumerate(key.questions) if system in question.systems]
+        for system in key.systems
+    }
     systems = {
-        system: {criterion: _statistics_of(answers, system, criterion) for criterion in answers.criteria}
-        for system in answers.systems
+        system: {
+            name: _cell(values[:, places[system]], None if system == key.human else values[:, places[key.human]])
+            for name, values in ratings.items()
+        }
+        for system in sorted(key.systems, key=key.human.__eq__)  # people last, as in the paper
     }
     judges = {
-        judge: {name: _mean(everything.ratings[name][place]) for name in everything.criteria}
-        for place, judge in enumerate(everything.judges)
+        judge: {name: _judge_cell(values, place) for name, values in ratings.items()}
+        for place, judge in enumerate(answers.judges)
     }
+    agreement = {name: alpha(values) for name, values in ratings.items()}
     return Result(
-        answers.human,
-        judges,
-        systems,
-        {criterion: alpha(ratings) for criterion, ratings in answers.ratings.items()},
-        len({place for places in answers.questions.values() for place in places.tolist()}),
-        int(sum(np.isnan(ratings).sum() for ratings in everything.ratings.values())),
-        {
-            judge: {
-                system: {name: _mean(everything.ratings[name][place][questions]) for name in everything.criteria}
-                for system, questions in everything.questions.items()
-            }
-            for judge, place in programs.items()
-        },
-        {
-            name: {criterion: mean_alpha(ratings, pairs) for criterion, ratings in everything.ratings.items()}
-            for name, pairs in pairs_of_judges(people, programs).items()
-        },
+        key.human, systems, judges, agreement, int(sum(np.isnan(values).sum() for values in ratings.values()))
     )
 
 
-def _ratings_of_judges(answers: Answers, places: list[int]) -> Answers:
-    ratings = {criterion: values[places] for criterion, values in answers.ratings.items()}
-    return replace(answers, judges=tuple(answers.judges[place] for place in places), ratings=ratings)
-
-
-def _statistics_of(answers: Answers, system: str, criterion: str) -> Cell:
-    ratings = answers.ratings[criterion]
-    ratings_of_system, ratings_of_people = (
-        ratings[:, answers.questions[system]],
-        ratings[:, answers.questions[answers.human]],
-    )  # (J, I) each
-    means = _over_judges(ratings_of_system)
-    known_means = means[~np.isnan(means)]
-    statistics = (
-        _mean(known_means),
-        float(known_means.std(ddof=1)) if len(known_means) > 1 else None,
-        len(known_means),
-    )
-    if system == answers.human:
+def _cell(ratings: np.ndarray, by_people: np.ndarray | None) -> Cell:
+    """The statistics of (J, I) ratings of a system. `by_people`: the ratings of people's questions about the same
+    pictures."""
+    means = _known(_over_judges(ratings))
+    statistics = _mean(means), float(means.std(ddof=1)) if len(means) > 1 else None, len(means)
+    if by_people is None:
         return Cell(*statistics)
-    differences = _over_judges(ratings_of_system - ratings_of_people)  # from judges who rated both
-    differences = differences[~np.isnan(differences)]
-    human_means = _over_judges(ratings_of_people)
-    return Cell(
-        *statistics,
-        _mean(differences),
-        *paired(differences),
-        unpaired(known_means, human_means[~np.isnan(human_means)]),
-    )
+    differences = _known(_over_judges(ratings - by_people))  # from judges who rated both
+    return Cell(*statistics, _mean(differences), *paired(differences))
+
+
+def _judge_cell(ratings: np.ndarray, place: int) -> tuple[float | None, float | None]:
+    others = (alpha(ratings[[place, other]]) for other in range(len(ratings)) if other != place)
+    return _mean(ratings[place]), _mean(np.array([*others], np.float64))
+
+
+def alpha(ratings: np.ndarray) -> float | None:
+    """Krippendorff's ordinal alpha of (J, Q) ratings, NaN where one is missing: 1 is perfect agreement, 0 is chance.
+
+    Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011), steps A to E with the ordinal difference. Returns
+    None if no question has two ratings, or if all ratings have the same value: alpha is undefined then.
+    """
+    values = np.unique(_known(ratings))
+    counts = (ratings[:, :, None] == values).sum(0).astype(np.float64)  # (Q, values)
+    counts = counts[counts.sum(1) > 1]  # a single rating cannot agree
+    weighed = counts / (counts.sum(1, keepdims=True) - 1)
+    pairs = counts.T @ weighed - np.diag(weighed.sum(0))  # coincidences, without pairs of a rating with itself
+    totals = pairs.sum(1)
+    between = np.cumsum(totals) - totals / 2  # up to the middle of each value's ranks
+    distance = (between[:, None] - between[None, :]) ** 2
+    expected = (np.outer(totals, totals) * distance).sum() / max(totals.sum() - 1, 1)
+    return None if not expected else float(1 - (pairs * distance).sum() / expected)
 
 
 def paired(differences: np.ndarray) -> tuple[tuple[float, float] | None, float | None]:
@@ -137,19 +161,6 @@ def paired(differences: np.ndarray) -> tuple[tuple[float, float] | None, float |
     return (float(low), float(high)), float(test.pvalue)
 
 
-def unpaired(first: np.ndarray, second: np.ndarray) -> float | None:
-    """Two-tailed p by Welch's t-test."""
-    from scipy.stats import ttest_ind
-
-    if len(first) < 2 or len(second) < 2:
-        return None
-    if np.allclose(first, first[0]) and np.allclose(second, second[0]):
-        return float(np.isclose(first[0], second[0]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # one of the samples may be constant
-        return float(ttest_ind(first, second, equal_var=False).pvalue)
-
-
 def _over_judges(ratings: np.ndarray) -> np.ndarray:
     """(I,) means over the judges of (J, I) ratings; NaN where all ratings are missing."""
     with warnings.catch_warnings():
@@ -157,67 +168,41 @@ def _over_judges(ratings: np.ndarray) -> np.ndarray:
         return np.nanmean(ratings, axis=0)
 
 
+def _known(values: np.ndarray) -> np.ndarray:
+    return values[~np.isnan(values)]
+
+
 def _mean(values: np.ndarray) -> float | None:
-    known = values[~np.isnan(values)]
+    known = _known(values)
     return float(known.mean()) if known.size else None
 
 
 def format_result(result: Result) -> Iterator[str]:
-    """Lines of a table like the paper's table 3, and of notes that explain its numbers."""
-    criteria = list(result.agreement)
-    rows = [["system", *(cell for criterion in criteria for cell in (criterion.replace("_", " "), "p"))]]
-    order = [*(system for system in result.systems if system != result.human), result.human]
-    for system in order:
+    """Lines of a table like the paper's table 3, of a table of the judges, and of notes that explain the numbers."""
+    names = [name.replace("_", " ") for name in result.agreement]
+    rows = [["system", *(cell for name in names for cell in (name, "p"))]]
+    for system, cells in result.systems.items():
         row = [system]
-        for criterion in criteria:
-            cell = result.systems[system][criterion]
+        for cell in cells.values():
             star = "*" if cell.p is not None and cell.p < SIGNIFICANT else " "
             row += [f"{number(cell.mean)} ± {number(cell.deviation)}{star}", _format_probability(cell.p)]
         rows.append(row)
     yield from table(rows).split("\n")
     yield ""
-    pictures = max(cell.pictures for cells in result.systems.values() for cell in cells.values())
-    yield (
-        f"{_count_judges(result)}, {_count_of(pictures, 'picture')}, "
-        f"{_count_of(result.questions, 'different question')}, "
-        f"ratings 1 to 5; mean ± standard deviation over pictures, of the judges' mean"
-    )
+    rows = [["judge", *(cell for name in names for cell in (name, "alpha"))]]
+    for judge, judge_cells in result.judges.items():
+        rows.append([judge, *(number(value) for cell in judge_cells.values() for value in cell)])
+    rows.append(["all", *(cell for value in result.agreement.values() for cell in ("-", number(value)))])
+    yield from table(rows).split("\n")
+    yield ""
+    yield "mean ± standard deviation over pictures, of the judges' mean; ratings are from 1 to 5"
     yield (
         f"p, and * below {SIGNIFICANT:g}: two-tailed t-test against {result.human}, paired by picture because all "
-        "questions about a picture share the picture and its judges; n is the number of pictures"
+        "questions about a picture share the picture and its judges"
     )
-    used = (len(result.judges) - len(result.programs)) or len(result.judges)
-    yield f"agreement, Krippendorff's alpha (ordinal): {_by_criterion(result.agreement)}" + (
-        "; needs two judges" if used < 2 else ""
-    )
-    for judge, values in result.pairs.items():
-        pair = "two people" if judge == "people" else f"{judge} and a person"
-        yield f"alpha of {pair}, the mean over pairs: {_by_criterion(values)}"
-    for judge, systems in result.programs.items() if result.pairs else ():
-        for system in order:
-            yield f"{judge} gave {system}: {_by_criterion(systems[system])}"
-    for judge, means in result.judges.items():
-        known_means = [mean for mean in means.values() if mean is not None]
-        yield f"{judge} gave {fmean(known_means):.2f} on average" if known_means else f"{judge} gave no ratings"
+    yield "alpha: Krippendorff's (ordinal), of a judge the mean over pairs with each of the others"
     if result.missing:
         yield f"missing ratings: {result.missing}; a difference counts only judges who rated both questions"
-
-
-def _count_judges(result: Result) -> str:
-    """How many judges the table is about."""
-    people = len(result.judges) - len(result.programs)
-    if not result.programs:
-        return _count_of(people, "judge")
-    compared = f" (and {_count_of(len(result.programs), 'program')} for comparison)" if people else ""
-    return f"{_count_of(people or len(result.programs), 'judge' if people else 'program')}{compared}"
-
-
-def _by_criterion(values: Mapping[str, float | None]) -> str:
-    return ", ".join(f"{criterion.replace('_', ' ')} {number(value)}" for criterion, value in values.items())
-
-
-def _count_of(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _format_probability(value: float | None) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mmgen.data.seeds import resolve
@@ -37,65 +36,52 @@ class Material:
     answers: Mapping[str, str] = field(default_factory=dict)
 
 
-def gather(paths: Sequence[Path], steps: Sequence[str], registry: Registry) -> Material:
-    """Gather the texts of the named `steps` of the runs; without names, of all steps that generated texts. Raises
-    RunError, also if the runs do not share a test set."""
-    names = _run_names(paths)
+def gather(paths: Sequence[Path], steps: Sequence[str], registry: Registry, answer: str = "") -> Material:
+    """Gather the texts of the named `steps` of the runs; without names, of all steps that generated texts. `answer`:
+    the input or fact with the examples' answers. Raises RunError, also if the runs do not share a test set."""
+    if len({path.absolute() for path in paths}) < len(paths):
+        raise RunError(f"{paths[0]}: duplicate run; name each run once")
     folders = [RunFolder(path) for path in paths]
     recipes = [folder.recipe(registry) for folder in folders]
     datasets = [
         ScoredExamples(recipe, folder.path).dataset_of("") for recipe, folder in zip(recipes, folders, strict=True)
     ]
     tests = [dataset.split(recipe.data.test_split) for dataset, recipe in zip(datasets, recipes, strict=True)]
-    for path, examples in zip(paths[1:], tests[1:], strict=True):
-        if [(example.id, example.targets) for example in examples] != [
-            (example.id, example.targets) for example in tests[0]
-        ]:
+    contents = [[(example.id, example.targets) for example in examples] for examples in tests]
+    for path, content in zip(paths, contents, strict=True):
+        if content != contents[0]:
             raise RunError(
                 f"{path}: its test examples differ from those of {paths[0]}; all systems of a sheet must share a test "
                 "set"
             )
-    texts: dict[str, dict[str, str]] = {}
-    available_steps: dict[str, None] = {}
-    for name, folder, recipe in zip(names, folders, recipes, strict=True):
-        for step in _generated_steps(folder, recipe):
-            available_steps[step] = None
-            if step in steps or not steps:
-                texts[f"{name}/{step}".lstrip("/")] = _read_texts(folder, step, tests[0])
+    prefixes = [f"{name}/" for name in tell_apart(paths)] if len(paths) > 1 else [""]
+    available = {
+        f"{prefix}{step}": (step, folder)
+        for prefix, folder, recipe in zip(prefixes, folders, recipes, strict=True)
+        for step in recipe.steps
+        if folder.finished(step, "generations.jsonl")
+    }
+    if not available:
+        raise RunError(f"{paths[0]}: no step has generated texts yet; continue the run with `mmgen run`")
+    names = dict.fromkeys(step for step, _ in available.values())
     for step in steps:
-        if step not in available_steps:
-            raise RunError(f"--step: no step '{step}' has generated texts; choose from: {', '.join(available_steps)}")
+        if step not in names:
+            raise RunError(f"--step: no step '{step}' has generated texts; choose from: {', '.join(names)}")
+    texts = {
+        system: _read_texts(folder, step, tests[0])
+        for system, (step, folder) in available.items()
+        if step in (steps or names)
+    }
     captions = {example.id: _caption_of(recipes, example) for example in tests[0]}
-    return Material(
-        datasets[0], tests[0], texts, {example_id: caption for example_id, caption in captions.items() if caption}
-    )
+    answers = {example.id: _answer_of(example, answer) for example in tests[0] if answer}
+    return Material(datasets[0], tests[0], texts, {name: text for name, text in captions.items() if text}, answers)
 
 
-def with_answers(material: Material, name: str) -> Material:
-    """The material with the answers in the input or fact `name` of its examples. Raises RunError."""
-    answers = {}
-    for example in material.examples:
-        value = {**example.facts, **example.inputs}.get(name)
-        if not isinstance(value, str) or not value.strip():
-            raise RunError(f"--answer {name}: example '{example.id}' has no text '{name}' among its inputs and facts")
-        answers[example.id] = value.strip()
-    return replace(material, answers=answers)
-
-
-def _run_names(paths: Sequence[Path]) -> list[str]:
-    """Names that differ between the runs; an empty name for a single run."""
-    resolved = [os.path.realpath(path) for path in paths]  # resolve() raises for a link to itself
-    for index, path in enumerate(paths):
-        if resolved.index(resolved[index]) < index:
-            raise RunError(f"{path}: duplicate run; name each run once")
-    return tell_apart(paths) if len(paths) > 1 else [""]
-
-
-def _generated_steps(folder: RunFolder, recipe: Recipe) -> list[str]:
-    steps = [name for name in recipe.steps if folder.finished(name, "generations.jsonl")]
-    if not steps:
-        raise RunError(f"{folder.path}: no step has generated texts yet; continue the run with `mmgen run`")
-    return steps
+def _answer_of(example: Example, name: str) -> str:
+    value = {**example.facts, **example.inputs}.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise RunError(f"--answer {name}: example '{example.id}' has no text '{name}' among its inputs and facts")
+    return value.strip()
 
 
 def _read_texts(folder: RunFolder, step: str, examples: Sequence[Example]) -> dict[str, str]:

@@ -20,7 +20,7 @@ class CaptionScores(mmgen.MetricConfig):
     meteor: bool = Field(
         True, description="also METEOR, which needs Java, up to 2 GB of memory and some seconds to start"
     )
-    timeout: float = Field(120.0, gt=0, description="seconds to wait for an answer from Java")
+    timeout: float = Field(120.0, gt=0, description="seconds to wait for Java, and 0.01 for each text")
 
     def of_sums(self, name, sums):
         from .captioneval import bleu
@@ -39,7 +39,6 @@ class Diversity(mmgen.MetricConfig):
 
     type: Literal["diversity"] = "diversity"
     lower_is_better = frozenset({"self-BLEU"})
-    of_all_texts = frozenset({"self-BLEU"})
     judges_fit = False
 
     def build(self):

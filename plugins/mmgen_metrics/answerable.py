@@ -51,7 +51,6 @@ class AnswerableMetric(Metric):
 
     def __init__(self, config: Answerable) -> None:
         self.config = config
-        self._notes: dict[tuple[str, ...], str] = {}  # ids of examples -> how the references are answered
 
     def prepare(self, pictures: Callable[[Sequence[Example]], Mapping[str, Picture]], device: torch.device) -> None:
         config = self.config
@@ -59,7 +58,8 @@ class AnswerableMetric(Metric):
         self.answerer = Answerer(config.answerer, config.step, config.question, device, config.batch_size)
 
     def score(self, generations: Sequence[Generation], examples: Sequence[Example]) -> Scores:
-        judgements = self.judge([generation.text for generation in generations], examples)
+        texts = [generation.text for generation in generations]
+        judgements = [self._judge_answers(*answers) for answers in self._ask_about_pictures(texts, examples)]
         columns: dict[str, list[float | None]] = {
             "answered": [100.0 * judgement.answered for judgement in judgements],
             "answer_confidence": [100 * judgement.confidence for judgement in judgements],
@@ -76,17 +76,10 @@ class AnswerableMetric(Metric):
                 for judgement, condition in zip(judgements, conditions, strict=True)
             ]
         values = {name: _mean(column) for name, column in columns.items()}
-        notes = [f"answerable: answers by {self.answerer.name}", self._note_on_references(examples)]
+        notes = [f"answerable: answers by {self.answerer.name}"]
         if "picture_gain" in values and values["picture_gain"] is None:
             notes.append("picture_gain needs answered questions, and two pictures")
-        return Scores(values, columns, tuple(filter(None, notes)))
-
-    def judge(self, texts: Sequence[str], examples: Sequence[Example]) -> list[Judgement]:
-        """The judgement of one text for each example. Raises DataError."""
-        return [
-            self._judge_answers(*answers)
-            for answers in self._ask_about_pictures(texts, examples, self.config.other_pictures)
-        ]
+        return Scores(values, columns, tuple(notes))
 
     def _judge_answers(self, first: Answered, *elsewhere: Answered) -> Judgement:
         answer, confidence = first.best(self.config.unanswerable)
@@ -94,40 +87,22 @@ class AnswerableMetric(Metric):
         answered = bool(answer) and confidence >= self.config.threshold
         return Judgement(answer, confidence, fmean(known) if known else None, answered)
 
-    def _ask_about_pictures(self, texts: Sequence[str], examples: Sequence[Example], more: int) -> list[list[Answered]]:
-        """The answers to one text for each example: about its picture, and about up to `more` of other examples."""
+    def _ask_about_pictures(self, texts: Sequence[str], examples: Sequence[Example]) -> list[list[Answered]]:
+        """The answers to one text for each example: about its picture, and about some of other examples. Raises
+        DataError."""
         pictures = self.pictures(examples)
         shown = [picture_of(example, pictures, "answerable") for example in examples]
         order = sorted(range(len(examples)), key=lambda place: hashlib.sha256(examples[place].id.encode()).digest())
         answers: dict[int, list[Answered]] = {}
         for start in range(0, len(order), self.config.batch_size):  # neighbours in this order share features
             groups = {
-                order[at]: [shown[order[at]], *_next_pictures(shown, order, at, more)]
+                order[at]: [shown[order[at]], *_next_pictures(shown, order, at, self.config.other_pictures)]
                 for at in range(start, min(start + self.config.batch_size, len(order)))
             }
             questions = [(texts[place], picture) for place, group in groups.items() for picture in group]
             answered = iter(self.answerer(questions))
             answers |= {place: [next(answered) for _ in group] for place, group in groups.items()}
         return [answers[place] for place in range(len(examples))]
-
-    def _note_on_references(self, examples: Sequence[Example]) -> str:
-        """How often the first reference of each example is answered about its picture, and about another picture."""
-        ids = tuple(example.id for example in examples)
-        if ids not in self._notes:
-            with_references = [example for example in examples if example.targets]
-            answers = self._ask_about_pictures([example.targets[0] for example in with_references], with_references, 1)
-            shares = [
-                100 * fmean(self._judge_answers(group[place]).answered for group in answers)
-                for place in range(2)
-                if answers and all(len(group) > 1 for group in answers)
-            ]
-            self._notes[ids] = (
-                f"answerable: references are answered {shares[0]:.2f} times in 100 about their own picture, and "
-                f"{shares[1]:.2f} times about another one"
-                if shares
-                else ""
-            )
-        return self._notes[ids]
 
 
 def _next_pictures(shown: Sequence[Picture], order: Sequence[int], at: int, count: int) -> list[Picture]:

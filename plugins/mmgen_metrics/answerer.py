@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ from mmgen.errors import DataError, MmgenError
 from mmgen.examples import LOG_PROBABILITY
 from mmgen.parts import FailedImage, Picture
 
-DIGITS = 8  # of the hash that names the answerer's weights
 PICTURES = 256  # whose features are held at a time
 
 
@@ -34,7 +32,7 @@ class Answered:
 
 
 class Answerer:
-    """A loaded answerer. `name`: what results say about it: where it is, its step, its kind and its weights."""
+    """A loaded answerer. `name`: what results say about it: where it is, its step and its kind."""
 
     def __init__(self, where: str, step: str, question: str, device: torch.device, batch_size: int) -> None:
         """Raises DataError."""
@@ -44,24 +42,19 @@ class Answerer:
             raise DataError(f"answerable: answerer: {error}") from None
         names = self.predictor.names
         place = f"answerable: {where}: step '{self.predictor.step}'"
-        if self.predictor.kind not in ("label", "text"):
-            raise DataError(
-                f"{place} predicts {self.predictor.kind}; set step to one that answers with labels or texts"
-            )
         texts = [name for name in names.required if name not in names.pictures]
-        if not names.pictures:
-            raise DataError(f"{place} reads no picture; set step to one that reads a question and a picture")
         if question and question not in texts:
             raise DataError(f"{place} has no input '{question}' for a question; choose from: {', '.join(texts)}")
         readers = [question] if question else [name for name in texts if "question" in names.inputs[name].fields]
-        if len(texts) != 1 or len(readers) != 1:
+        kinds = self.predictor.kind in ("label", "text")
+        if not (kinds and names.pictures and len(texts) == len(readers) == 1):
             raise DataError(
-                f"{place} reads {names.reads}; set step to one that reads a picture and a question, or question to the "
-                "input that reads the question"
+                f"{place} reads {names.reads} and predicts {self.predictor.kind}; set step to one that reads a picture "
+                "and a question and answers with labels or texts, or question to the input that reads the question"
             )
         self.question, self.batch_size = readers[0], batch_size
         kind = "answers chosen" if self.predictor.kind == "label" else "answers written"
-        self.name = f"{where}, step '{self.predictor.step}' ({kind}, weights {self._fingerprint()})"
+        self.name = f"{where}, step '{self.predictor.step}' ({kind})"
         self._features: dict[str, Mapping[str, Any]] = {}  # a picture's key -> its values, by input
 
     def __call__(self, questions: Sequence[tuple[str, Picture]]) -> list[Answered]:
@@ -100,10 +93,3 @@ class Answerer:
         best = answer.best
         confidence = math.exp(best.score) if best.score_kind == LOG_PROBABILITY else best.score
         return Answered({best.text: confidence} if best.text.strip() else {})
-
-    def _fingerprint(self) -> str:
-        digest = hashlib.sha256()
-        for name, tensor in sorted(self.predictor.model.state_dict().items()):
-            digest.update(name.encode())
-            digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().data)
-        return digest.hexdigest()[:DIGITS]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
@@ -16,7 +15,7 @@ from mmgen.examples import Example, Generation, Scores
 from mmgen.parts import Metric
 
 from . import CaptionScores, java, ptb
-from .meteor import Program, meteor, statistics, summands
+from .meteor import meteor, statistics, summands
 
 BLEU = ("BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4")
 NO_CIDER = "CIDEr: unavailable, its document frequencies come from the references and one image gives none"
@@ -29,22 +28,16 @@ class CaptionMetric(Metric):
     """BLEU-1..4, ROUGE-L, METEOR and CIDEr, times 100: one text per example against all its targets.
 
     BLEU's reference length is the closest one, of two equally close the shorter; sentence BLEU-4 is not smoothed.
-    CIDEr is CIDEr-D, with document frequencies from these references, so a single image has no CIDEr.
-    Java's answers are cached: scoring some of the same texts again (for an interval) does not start Java again."""
+    CIDEr is CIDEr-D, with document frequencies from these references, so a single image has no CIDEr."""
 
     def __init__(self, config: CaptionScores):
         self.config = config
-        self.words: dict[str, list[str]] = {}
-        self.tokeniser = ""  # which tokeniser produced the words
-        self.segments: dict[tuple[str, ...], np.ndarray] = {}  # a text and its references -> METEOR's statistics
-        self.meteor_failure = ""
-        self.program = Program(config.timeout)
-        weakref.finalize(self, self.program.close)
 
     def score(self, generations: Sequence[Generation], examples: Sequence[Example]) -> Scores:
         """Score one generation per example. Raises DataError for an example without references, UnavailableError if
         Java is required and fails."""
-        _check_order(generations, examples)
+        if not examples or [generation.id for generation in generations] != [example.id for example in examples]:
+            raise DataError("captioneval: give one text per example, in the order of the examples")
         texts = [generation.text for generation in generations]
         texts += [text for example in examples for text in example.targets]
         words, tokeniser = self._tokenise(texts)
@@ -56,12 +49,13 @@ class CaptionMetric(Metric):
             values["CIDEr"] = per_example["CIDEr"] = None
             notes.append(NO_CIDER)
         if self.config.meteor:
-            counts, reasons = self._meteor(hypotheses, references)
-            notes += reasons
             values["METEOR"] = None
-            if counts is not None:
+            try:
+                counts = summands(statistics(hypotheses, references, self.config.timeout))
                 values["METEOR"] = 100 * float(meteor(counts.sum(0)))
                 per_example["METEOR"], sums["METEOR"] = (100 * meteor(counts)).tolist(), counts.tolist()
+            except UnavailableError as error:
+                notes.append(f"METEOR: unavailable, {error}")
         group = (
             "question" if any("group" in example.facts for example in examples) else "image"
         )  # several examples may share an image
@@ -72,36 +66,17 @@ class CaptionMetric(Metric):
             sums,
         )
 
-    def _tokenise(self, texts: list[str]) -> tuple[list[list[str]], str]:
-        """Words of every text, and the name of the tokeniser, which is the same for all texts of this metric."""
-        new = list(dict.fromkeys(text for text in texts if text not in self.words))
-        if new and self.tokeniser in ("", "Java's") and self.config.tokenizer != "own":
+    def _tokenise(self, texts: Sequence[str]) -> tuple[list[list[str]], str]:
+        """Words of every text, and the name of the tokeniser."""
+        lines, reason = [java.one_line(text) for text in texts], ""
+        if self.config.tokenizer != "own":
             try:
-                self.words.update(
-                    zip(new, java.tokenise_all([java.one_line(text) for text in new], self.config.timeout), strict=True)
-                )
-                self.tokeniser, new = "Java's", []
+                return java.tokenise_all(lines, self.config.timeout), "Java's"
             except UnavailableError as error:
                 if self.config.tokenizer == "java":
                     raise UnavailableError(f'captioneval: tokenizer = "java": {error}; set tokenizer = "own"') from None
-                self.tokeniser = f"our own ({error})"
-                self.words, new = {}, list(dict.fromkeys(texts))  # never a mixture of both tokenisers
-        self.words.update({text: ptb.tokenise(java.one_line(text)) for text in new})
-        return [self.words[text] for text in texts], self.tokeniser or "our own"
-
-    def _meteor(self, hypotheses: list[str], references: list[list[str]]) -> tuple[np.ndarray | None, list[str]]:
-        """METEOR's summands of every example, (Q, 6), or the reason why there are none."""
-        keys = [(hypothesis, *texts) for hypothesis, texts in zip(hypotheses, references, strict=True)]
-        new = list(dict.fromkeys(key for key in keys if key not in self.segments))
-        if new and not self.meteor_failure:
-            try:
-                counts = statistics([key[0] for key in new], [key[1:] for key in new], self.program)
-                self.segments.update(zip(new, counts, strict=True))
-            except UnavailableError as error:
-                self.meteor_failure = f"METEOR: unavailable, {error}"
-        if self.meteor_failure:
-            return None, [self.meteor_failure]
-        return summands(np.stack([self.segments[key] for key in keys])), []
+                reason = f" ({error})"
+        return [ptb.tokenise(line) for line in lines], f"our own{reason}"
 
 
 def bleu(counts: np.ndarray) -> dict[str, np.ndarray]:
@@ -138,22 +113,6 @@ def _drop_wordless(examples: Sequence[Example], references: list[list[str]]) -> 
             )
     left_out = sum(map(len, references)) - sum(map(len, with_words))
     return with_words, [f"references without a word left out: {left_out}"] if left_out else []
-
-
-def _check_order(generations: Sequence[Generation], examples: Sequence[Example]) -> None:
-    if not examples:
-        raise DataError("captioneval: no examples to score; give at least one")
-    if len(generations) != len(examples):
-        raise DataError(
-            f"captioneval: {len(generations)} texts for {len(examples)} examples; give one text per example, in the "
-            "same order"
-        )
-    for generation, example in zip(generations, examples, strict=True):
-        if generation.id != example.id:
-            raise DataError(
-                f"captioneval: expected a text for example {example.id!r} but got one for {generation.id!r}; give "
-                "texts in the order of the examples"
-            )
 
 
 def _score_without_java(

@@ -31,7 +31,7 @@ class DiversityMetric(Metric):
             "unique": _distinct(texts),
             "self-BLEU": fmean(scores) if scores else None,
         }
-        return Scores(values, {"self-BLEU": scores} if scores else {})
+        return Scores(values)
 
 
 def _distinct(items: list) -> float | None:

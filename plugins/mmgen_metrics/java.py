@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,14 +14,6 @@ from .ptb import PUNCTUATION
 
 TOKENIZER = Path("tokenizer", "stanford-corenlp-3.4.1.jar")
 FENCE = "x"  # a line between texts: the lexer looks past a line's end for words that begin a sentence
-
-
-def java() -> str:
-    """The path of Java. Raises UnavailableError if Java is not installed."""
-    program = shutil.which("java")
-    if program is None:
-        raise UnavailableError("no Java on this machine")
-    return program
 
 
 def find_shipped_file(file: Path) -> Path:
@@ -44,34 +37,44 @@ def error_line(stderr: str) -> str:
     return (error_lines or lines or ["no error message"])[0]
 
 
-def tokenise_all(texts: list[str], patience: float) -> list[list[str]]:
+def tokenise_all(texts: Sequence[str], patience: float) -> list[list[str]]:
     """Words of every one-line text by Stanford's PTBTokenizer, lower-cased, without punctuation.
 
     A text's words do not depend on neighbouring texts, unlike those of texts on consecutive lines. Raises
     UnavailableError if Java is missing or fails.
     """
-    lines = _run(texts, patience)
+    lines = _tokenised(texts, patience)
     return [[word for word in line.strip(" ").split(" ") if word and word not in PUNCTUATION] for line in lines]
 
 
-def _run(texts: list[str], patience: float) -> list[str]:
-    command = [java(), "-cp", str(find_shipped_file(TOKENIZER)), "edu.stanford.nlp.process.PTBTokenizer"]
-    command += ["-preserveLines", "-lowerCase", "-encoding", "UTF-8"]
-    fenced = "".join(f"{text}\n{FENCE}\n" for text in texts)
+def run(name: str, arguments: Sequence[str], lines: Sequence[str], patience: float, folder: Path | None = None) -> str:
+    """What a Java program prints for these lines of input. `name`: the program's, for errors.
+
+    Raises UnavailableError if Java is missing, fails or times out."""
+    if (java := shutil.which("java")) is None:
+        raise UnavailableError("no Java on this machine")
+    text, timeout = "".join(f"{line}\n" for line in lines), patience + len(lines) / 100
     try:
         process = subprocess.run(
-            command, input=fenced.encode(), capture_output=True, timeout=patience + len(texts) / 1000
+            [java, *arguments], input=text.encode(), capture_output=True, timeout=timeout, cwd=folder
         )
-    except subprocess.TimeoutExpired as error:
-        raise UnavailableError(f"Java's tokeniser did not answer within {error.timeout:.0f} s") from None
+    except subprocess.TimeoutExpired:
+        raise UnavailableError(f"{name} did not answer within {timeout:.0f} s") from None
     except OSError as error:
         raise UnavailableError(f"cannot start Java: {error.strerror}") from None
     if process.returncode:
-        raise UnavailableError(f"Java's tokeniser failed: {error_line(process.stderr.decode(errors='replace'))}")
-    lines = process.stdout.decode().split("\n")
-    if len(lines) == 2 * len(texts) + 1:
+        raise UnavailableError(f"{name} failed: {error_line(process.stderr.decode(errors='replace'))}")
+    return process.stdout.decode(errors="replace")
+
+
+def _tokenised(texts: Sequence[str], patience: float) -> list[str]:
+    arguments = ["-cp", str(find_shipped_file(TOKENIZER)), "edu.stanford.nlp.process.PTBTokenizer"]
+    arguments += ["-preserveLines", "-lowerCase", "-encoding", "UTF-8"]
+    fenced = [line for text in texts for line in (text, FENCE)]
+    lines = run("Java's tokeniser", arguments, fenced, patience).split("\n")
+    if len(lines) == len(fenced) + 1:
         return lines[:-1:2]
     if len(texts) == 1:  # the text has a token that spans lines, such as a tag
         return [" ".join(lines).rstrip(" ").removesuffix(FENCE)]
     half = len(texts) // 2
-    return _run(texts[:half], patience) + _run(texts[half:], patience)
+    return _tokenised(texts[:half], patience) + _tokenised(texts[half:], patience)

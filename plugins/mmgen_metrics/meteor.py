@@ -7,20 +7,14 @@ formula of the summed statistics, so an interval needs no Java.
 
 from __future__ import annotations
 
-import contextlib
-import queue
-import subprocess
-import tempfile
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
 from mmgen.errors import UnavailableError
 
-from .java import error_line, find_shipped_file, java, one_line
+from . import java
 
 PROGRAM = Path("meteor", "meteor-1.5.jar")
 STATISTICS = 23  # numbers that describe a segment
@@ -28,8 +22,8 @@ ALPHA, BETA, GAMMA, DELTA = 0.85, 0.2, 0.6, 0.75  # of METEOR 1.5 for English, t
 STAGES = np.array([1.0, 0.6, 0.8, 0.6])  # weights of exact matches, stems, synonyms, paraphrases
 
 
-def statistics(hypotheses: Sequence[str], references: Sequence[Sequence[str]], program: Program) -> np.ndarray:
-    """(Q, 23) counts of Q segments. Texts are tokenised: words separated by spaces.
+def statistics(hypotheses: Sequence[str], references: Sequence[Sequence[str]], patience: float) -> np.ndarray:
+    """(Q, 23) counts of Q segments, by one call of the program. Texts are tokenised: words separated by spaces.
 
     Raises UnavailableError if Java or the program is missing, fails or times out.
     """
@@ -37,8 +31,17 @@ def statistics(hypotheses: Sequence[str], references: Sequence[Sequence[str]], p
         " ||| ".join(["SCORE", *map(_clean, texts), _clean(hypothesis)])
         for hypothesis, texts in zip(hypotheses, references, strict=True)
     ]
-    answers = program.ask(requests, len(requests))
-    return np.array([_parse_statistics(line) for line in answers], np.float64).reshape(-1, STATISTICS)
+    jar = java.find_shipped_file(PROGRAM)
+    arguments = ["-Xmx2G", "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", "-jar", str(jar)]
+    arguments += ["-", "-", "-stdio", "-l", "en", "-norm"]
+    output = java.run("METEOR's program", arguments, requests, patience, jar.parent)
+    try:
+        counts = np.array([line.split() for line in output.splitlines()], np.float64)
+    except ValueError:
+        counts = np.empty(0)
+    if counts.shape != (len(requests), STATISTICS) or not np.isfinite(counts).all():
+        raise UnavailableError(f"METEOR's program returned {output[:60]!r} instead of statistics")
+    return counts
 
 
 def summands(counts: np.ndarray) -> np.ndarray:
@@ -65,116 +68,6 @@ def meteor(sums: np.ndarray) -> np.ndarray:
     return scores
 
 
-def _parse_statistics(line: str) -> list[float]:
-    try:
-        numbers = [float(word) for word in line.split()]
-    except ValueError:
-        numbers = []
-    if len(numbers) != STATISTICS or not np.isfinite(numbers).all():
-        raise UnavailableError(f"METEOR's program returned {line!r} instead of statistics")
-    return numbers
-
-
 def _clean(text: str) -> str:
     """A text without the separators of the protocol: newlines, and the bars between fields."""
-    return " ".join(one_line(text).replace("|||", " ").split())
-
-
-class Program:
-    """METEOR's Java program. It starts on the first request, which takes seconds, and runs until `close`.
-
-    Its errors go to a file and a thread reads its answers, so that no pipe fills up. If the program is missing, fails
-    or gives no answer for `patience` seconds, it is closed, and UnavailableError is raised."""
-
-    def __init__(self, patience: float = 120.0):
-        self.patience = patience
-        self.process: subprocess.Popen[str] | None = None
-
-    def _open(self) -> None:
-        self.answers: queue.Queue[str | None] = queue.Queue()
-        self.threads: list[threading.Thread] = []
-        jar = find_shipped_file(PROGRAM)
-        command = [java(), "-Xmx2G", "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", "-jar", str(jar)]
-        self.stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed in `close`)
-        try:
-            self.process = subprocess.Popen(
-                [*command, "-", "-", "-stdio", "-l", "en", "-norm"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self.stderr,
-                cwd=jar.parent,
-                encoding="utf-8",
-                errors="replace",
-            )
-        except OSError as error:
-            self.stderr.close()
-            raise UnavailableError(f"cannot start Java: {error.strerror}") from None
-        self._start(self._read)
-
-    def close(self) -> None:
-        if self.process is None:
-            return
-        self.process.kill()
-        self.process.wait()
-        for thread in self.threads:
-            thread.join()
-        with contextlib.suppress(OSError):  # requests that the program did not read
-            self._pipe(self.process.stdin).close()
-        self._pipe(self.process.stdout).close()
-        self.stderr.close()
-        self.process = None
-
-    def _start(self, work: Callable[..., None], *arguments: object) -> None:
-        self.threads.append(threading.Thread(target=work, args=arguments, daemon=True))
-        self.threads[-1].start()
-
-    def _read(self) -> None:
-        assert self.process is not None  # `close` waits for this thread first
-        for line in self._pipe(self.process.stdout):
-            self.answers.put(line.rstrip("\n"))
-        self.answers.put(None)
-
-    def _write(self, requests: Sequence[str]) -> None:
-        assert self.process is not None  # `close` waits for this thread first
-        pipe = self._pipe(self.process.stdin)
-        with contextlib.suppress(OSError):  # if the program has died, the reader reports it
-            for request in requests:
-                pipe.write(request + "\n")
-            pipe.flush()
-
-    @staticmethod
-    def _pipe(end: IO[str] | None) -> IO[str]:
-        assert end is not None  # both pipes were requested
-        return end
-
-    def ask(self, requests: Sequence[str], count: int) -> list[str]:
-        """Send the requests while reading `count` lines of answers. Starts the program if it is not running, and ends
-        it if an answer cannot be read."""
-        if self.process is None or self.process.poll() is not None:  # the program may have died since
-            self.close()
-            self._open()
-        try:
-            return self._read_answers(requests, count)
-        except BaseException:  # also Ctrl-C: outstanding answers must not be taken for those of a later request
-            self.close()
-            raise
-
-    def _read_answers(self, requests: Sequence[str], count: int) -> list[str]:
-        self._start(self._write, requests)
-        lines = []
-        for _ in range(count):
-            try:
-                line = self.answers.get(timeout=self.patience)
-            except queue.Empty:
-                raise UnavailableError(f"METEOR's program did not answer within {self.patience:g} s") from None
-            if line is None or line.startswith("Error"):
-                raise UnavailableError(f"METEOR's program failed: {line or self._stderr_line()}")
-            lines.append(line)
-        return lines
-
-    def _stderr_line(self) -> str:
-        assert self.process is not None  # a request was just sent
-        self.process.kill()  # its output has ended, so its error output is complete
-        self.process.wait()
-        self.stderr.seek(0)
-        return error_line(self.stderr.read().decode(errors="replace"))
+    return " ".join(java.one_line(text).replace("|||", " ").split())

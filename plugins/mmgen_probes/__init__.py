@@ -12,17 +12,13 @@ class Attention(mmgen.ProbeConfig):
     """Attention of every generated word to regions and to the caption's words, drawn over them (bertgen, figure 2)."""
 
     type: Literal["attention"] = "attention"
-    layer: int = Field(-1, description="1 is the first layer, -1 the last; 0 is the mean over all layers")
+    layer: int = Field(-1, description="1 is the first layer, -1 the last")
     head: int | None = Field(None, ge=1, description="1 is a layer's first head; by default the mean over heads")
     examples: int = Field(4, ge=1, description="number of examples to draw, evenly spaced")
     ids: tuple[str, ...] = Field((), description="draw these examples instead")
     limit: int = Field(
         500, ge=1, description="most examples in the JSON file, evenly spaced; drawn examples are included"
     )
-
-    def model_post_init(self, context: Any) -> None:
-        if self.layer == 0 and self.head is not None:
-            raise ValueError("head: needs one layer, because layer = 0 is the mean over layers; set layer too")
 
     def build(self):
         from .attention import AttentionProbe
@@ -37,7 +33,6 @@ class Similarity(mmgen.ProbeConfig):
     inputs: tuple[str, ...] = Field(
         (), description="the two inputs to compare; by default the first picture input and the first text input"
     )
-    batch_size: int = Field(32, ge=1, description="examples at a time")
 
     def model_post_init(self, context: Any) -> None:
         if self.inputs and len(set(self.inputs)) != 2:
@@ -63,18 +58,9 @@ class Grounding(mmgen.ProbeConfig):
         None,
         description="CoNLL-U file with the captions' dependencies, for grounding by relation; drawn scenes need none",
     )
-    phrase: Literal["mean", "last", "each"] = Field(
-        "mean",
-        description="the query of a phrase: the mean of its word pieces, its last piece, or each piece separately",
-    )
-    iou_threshold: float = Field(
-        0.5, gt=0, le=1, description="least overlap (intersection over union) of a correct region with a phrase's box"
-    )
     active_threshold: float = Field(
         0.2, ge=0, lt=1, description="a head is active when more than this share of its attention goes to regions"
     )
-    top_heads: int = Field(3, ge=1, description="active heads per step in the table")
-    batch_size: int = Field(32, ge=1, description="captions at a time")
 
     def build(self):
         from .grounding import GroundingProbe

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,12 +38,12 @@ def draw(rows: Sequence[Row], image: Any, path: Path) -> None:
     with plotting.figure(width, height, salt=path.name, layout="none") as figure:
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set_axis_off()
-        sheet = _Sheet(axes, image, image_height)
         top = MARGIN
         for row, size in zip(rows, sizes, strict=True):
             axes.text(MARGIN, top, row.step, va="top", color=plotting.colour(row.place), weight="bold")
             for column in range(len(row.reading.words)):
-                sheet.draw_panel(row.reading, column, MARGIN + LABEL + column * (PANEL + GAP), top)
+                left = MARGIN + LABEL + column * (PANEL + GAP)
+                _draw_panel(axes, row.reading, column, image, left, top, image_height)
             top += size
         axes.set(xlim=(0, width), ylim=(height, 0), aspect="auto")
         plotting.save(figure, path)
@@ -53,99 +52,57 @@ def draw(rows: Sequence[Row], image: Any, path: Path) -> None:
 def _height_of_row(row: Row, image_height: float) -> float:
     """Height of a step's row in inches."""
     all_units = row.reading.units.values()
-    lines = sum(len(_wrap_words(units)) for units in all_units if not units.boxes)
+    lines = sum(len(units.names) for units in all_units if not units.boxes)
     return TITLE + (image_height + 0.05) * any(units.boxes for units in all_units) + lines * LINE + 0.3
 
 
-@dataclass
-class _Sheet:
-    """Draws panels on one matplotlib axes, in inches from the upper left corner."""
-
-    axes: Any
-    image: Any
-    image_height: float
-
-    def draw_panel(self, reading: WordAttention, word: int, left: float, top: float) -> None:
-        """Draw a generated word, its attention to the inputs, and the share of attention that the panel shows."""
-        weights = reading.weights[""][word].tolist()
-        strongest = max([*weights[:-2], 0.005])  # attention below half a percent stays faint
-        self.axes.text(left, top, reading.words[word].strip(), va="top", parse_math=False)
-        self.axes.text(
-            left + PANEL, top + 0.02, f"{100 * sum(weights[:-2]):.0f} %", va="top", ha="right", fontsize=SIZE, alpha=0.7
-        )
-        top += TITLE
-        for units, shares in sorted(_weights_by_input(reading, weights), key=lambda pair: not pair[0].boxes):
-            draw_units = self.draw_regions if units.boxes else self.draw_words
-            top = draw_units(units, [share / strongest for share in shares], left, top)
-
-    def draw_regions(self, units: DisplayUnits, strengths: Sequence[float], left: float, top: float) -> float:
-        """Draw the picture with its boxes. Returns its lower edge."""
-        from matplotlib.colors import to_rgba
-        from matplotlib.patches import Rectangle
-
-        if self.image is not None:
-            extent = (left, left + PANEL, top + self.image_height, top)
-            self.axes.imshow(self.image, extent=extent, aspect="auto", interpolation="bilinear")
+def _draw_panel(
+    axes: Any, reading: WordAttention, word: int, image: Any, left: float, top: float, image_height: float
+) -> None:
+    """Draw a generated word, its attention to the inputs, and the share of attention that the panel shows, from the
+    upper left corner."""
+    *weights, _, _ = reading.weights[""][word].tolist()
+    strongest = max([*weights, 0.005])  # attention below half a percent stays faint
+    axes.text(left, top, reading.words[word].strip(), va="top", parse_math=False)
+    share = f"{100 * sum(weights):.0f} %"
+    axes.text(left + PANEL, top + 0.02, share, va="top", ha="right", fontsize=SIZE, alpha=0.7)
+    top += TITLE
+    shares = iter([weight / strongest for weight in weights])
+    strengths = [(units, [next(shares) for _ in units.names]) for units in reading.units.values()]
+    for units, own in sorted(strengths, key=lambda pair: not pair[0].boxes):  # pictures first
+        if units.boxes:
+            _draw_regions(axes, units, own, image, left, top, image_height)
+            top += image_height + 0.05
         else:
-            self.axes.add_patch(Rectangle((left, top), PANEL, self.image_height, facecolor="#eeeeee"))
-        line_width = 0.6 if len(units.boxes) > MANY else 1.4
-        for (x0, y0, x1, y1), strength in zip(units.boxes, strengths, strict=True):
-            if strength >= 0.03:
-                face = to_rgba(MARK, 0.28 * strength * (1 - 0.8 * (x1 - x0) * (y1 - y0)))
-                look: dict[str, Any] = {
-                    "facecolor": face,
-                    "edgecolor": to_rgba(MARK, strength),
-                    "linewidth": line_width,
-                }
-                corner = (left + x0 * PANEL, top + y0 * self.image_height)
-                self.axes.add_patch(Rectangle(corner, (x1 - x0) * PANEL, (y1 - y0) * self.image_height, **look))
-        return top + self.image_height + 0.05
-
-    def draw_words(self, units: DisplayUnits, strengths: Sequence[float], left: float, top: float) -> float:
-        """Draw the words with backgrounds of their strength. Returns their lower edge."""
-        from matplotlib.colors import to_rgba
-        from matplotlib.patches import Rectangle
-
-        for line in _wrap_words(units):
-            for unit, x, word_width in line:
-                look = to_rgba(MARK, 0.6 * strengths[unit])
-                self.axes.add_patch(
-                    Rectangle(
-                        (left + x - 0.01, top + 0.01), word_width + 0.02, LINE - 0.01, facecolor=look, linewidth=0
-                    )
-                )
-                self.axes.text(left + x, top + 0.78 * LINE, units.names[unit].strip(), fontsize=SIZE, parse_math=False)
-            top += LINE
-        return top
+            _draw_words(axes, units, own, left, top)
+            top += len(own) * LINE
 
 
-def _weights_by_input(reading: WordAttention, weights: Sequence[float]) -> list[tuple[DisplayUnits, Sequence[float]]]:
-    """A word's attention weights, split by input."""
-    shares, start = [], 0
-    for units in reading.units.values():
-        shares.append((units, weights[start : start + len(units.names)]))
-        start += len(units.names)
-    return shares
+def _draw_regions(
+    axes: Any, units: DisplayUnits, strengths: Sequence[float], image: Any, left: float, top: float, height: float
+) -> None:
+    """Draw the picture with its boxes."""
+    from matplotlib.colors import to_rgba
+    from matplotlib.patches import Rectangle
+
+    if image is not None:
+        axes.imshow(image, extent=(left, left + PANEL, top + height, top), aspect="auto", interpolation="bilinear")
+    else:
+        axes.add_patch(Rectangle((left, top), PANEL, height, facecolor="#eeeeee"))
+    line_width = 0.6 if len(units.boxes) > MANY else 1.4
+    for (x0, y0, x1, y1), strength in zip(units.boxes, strengths, strict=True):
+        if strength >= 0.03:
+            face, edge = to_rgba(MARK, 0.28 * strength * (1 - 0.8 * (x1 - x0) * (y1 - y0))), to_rgba(MARK, strength)
+            corner, size = (left + x0 * PANEL, top + y0 * height), ((x1 - x0) * PANEL, (y1 - y0) * height)
+            axes.add_patch(Rectangle(corner, *size, facecolor=face, edgecolor=edge, linewidth=line_width))
 
 
-def _wrap_words(units: DisplayUnits) -> list[list[tuple[int, float, float]]]:
-    """Words in lines as wide as a panel: (unit, left edge, width), in inches."""
-    lines: list[list[tuple[int, float, float]]] = [[]]
-    end = 0.0
-    for unit, label in enumerate(units.names):
-        word_width = _text_width(label.strip())
-        start = end + (0.04 if label[:1].isspace() and lines[-1] else 0)
-        if lines[-1] and start + word_width > PANEL:
-            lines.append([])
-            start = 0.0
-        lines[-1].append((unit, start, word_width))
-        end = start + word_width
-    return lines
+def _draw_words(axes: Any, units: DisplayUnits, strengths: Sequence[float], left: float, top: float) -> None:
+    """Draw the words below each other, with backgrounds of their strength."""
+    from matplotlib.colors import to_rgba
+    from matplotlib.patches import Rectangle
 
-
-@functools.cache
-def _text_width(text: str) -> float:
-    """Width of a word in inches."""
-    from matplotlib.textpath import TextPath
-
-    return TextPath((0, 0), text.replace("$", r"\$"), size=SIZE).get_extents().x1 / 72 if text else 0.0
+    for line, (name, strength) in enumerate(zip(units.names, strengths, strict=True)):
+        corner, face = (left, top + line * LINE), to_rgba(MARK, 0.6 * strength)
+        axes.add_patch(Rectangle(corner, PANEL, LINE, facecolor=face, linewidth=0))
+        axes.text(left + 0.03, top + (line + 0.78) * LINE, name.strip(), fontsize=SIZE, parse_math=False)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,25 +13,16 @@ from torch import Tensor
 from mmgen.attention_maps import collate, input_columns
 from mmgen.errors import DataError, UnavailableError
 from mmgen.examples import ResolvedExample
-from mmgen.oom import ADVICE_SMALLER, OomRetry
 from mmgen.parts import Probe, ProbeInput, ProbeResult, TrainedStep
 from mmgen.sequence import slots_between
 
 from . import Grounding, parses, phrases
-from .heads import Tally, best_heads, draw, draw_relations, relations_table, summary
-from .run_steps import over_steps, picture_and_text, readable, write_json
+from .heads import Tally, best_heads, draw, relations_table, summary
+from .run_steps import in_batches, over_steps, picture_and_text, readable, write_json
 
 ENTITIES = "entities"
+RIGHT = 0.5  # overlap of a correct region with a phrase's box
 RELATIONS = 10  # number of relations in the table, the most common ones, as in VisualBERT's table 2
-
-
-@dataclass(frozen=True)
-class Query:
-    """Slots of a caption, and the boxes that they should attend to. `name`: ENTITIES, or a relation."""
-
-    name: str
-    slots: tuple[int, ...]
-    boxes: tuple[Box, ...]
 
 
 class GroundingProbe(Probe):
@@ -43,52 +33,35 @@ class GroundingProbe(Probe):
         self.config = config
 
     def run(self, subject: ProbeInput, out: Path) -> ProbeResult:
+        least = self.config.active_threshold
         parsed = parses.read(self.config.parses) if self.config.parses else {}
-        tallies_by_step, notes = over_steps(subject, lambda step, model: self._tally_step(step, model, subject, parsed))
-        by_name = {step.name: step for step in subject.steps}
-        entities = {step: tallies.pop(ENTITIES) for step, tallies in tallies_by_step.items()}
-        plots = {
-            "Entity grounding by layer": draw(
-                [(by_name[step], tally) for step, tally in entities.items()], self.config.active_threshold, out
-            )
+        tallies, notes = over_steps(subject, lambda step, model: self._tally_step(step, model, subject, parsed))
+        steps = [step for step in subject.steps if step.name in tallies]
+        results = {
+            step: {query: summary(tally, least) for query, tally in by_query.items()}
+            for step, by_query in tallies.items()
         }
-        tables = {
-            "Entity grounding, % of phrases: best heads": best_heads(
-                entities, self.config.active_threshold, self.config.top_heads
-            )
-        }
-        relations = {
-            step: dict(sorted(tallies.items(), key=lambda pair: -pair[1].count)[:RELATIONS])
-            for step, tallies in tallies_by_step.items()
-        }
-        for step, tallies in relations.items():
-            if tallies:
-                tables[f"Grounding by relation, % of words: best active heads of {step}"] = relations_table(
-                    tallies, self.config.active_threshold
-                )
-                plots[f"Grounding by relation of {step}"] = draw_relations(
-                    by_name[step], tallies, self.config.active_threshold, out
-                )
-        if parsed and not any(relations.values()):
+        write_json(out / "grounding.json", results)
+        panels = [(step.name, step.place, tallies[step.name][ENTITIES]) for step in steps]
+        plots = {"Entity grounding by layer": draw(panels, least, out / "grounding")}
+        entities = {step: by_query.pop(ENTITIES) for step, by_query in tallies.items()}
+        tables = {"Entity grounding, % of phrases: best heads": best_heads(entities, least)}
+        for step in steps:
+            relations = dict(sorted(tallies[step.name].items(), key=lambda pair: -pair[1].count)[:RELATIONS])
+            if relations:
+                title = f"Grounding by relation, % of words: best active heads of {step.name}"
+                tables[title] = relations_table(relations, least)
+                panels = [(relation, step.place, tally) for relation, tally in relations.items()]
+                plots[f"Grounding by relation of {step.name}"] = draw(panels, least, out / f"relations-{step.name}")
+        if parsed and not any(tallies.values()):
             notes.append(f"no sentence of {self.config.parses} matches a caption with known phrases")
-        write_json(
-            out / "grounding.json",
-            {
-                step: summary({ENTITIES: entities[step], **tallies_by_step[step]}, self.config.active_threshold)
-                for step in tallies_by_step
-            },
-        )
         notes += [
-            f"a head is active when over {100 * self.config.active_threshold:g} % of its attention goes to regions; "
-            "heads are named layer-head, from 1",
-            f"correct: the most attended region overlaps a box of the phrase (IoU {self.config.iou_threshold:g}); "
-            "'surest region': the detector's most confident region instead; 'any region': a random region; 'at best': "
-            "phrases with at least one correct region",
+            f"a head is active when over {100 * least:g} % of its attention goes to regions; heads are named "
+            "layer-head, from 1",
+            f"correct: the most attended region overlaps a box of the phrase (IoU {RIGHT:g}); 'surest region': the "
+            "detector's most confident region instead, without confidences its first; 'any region': a random region; "
+            "'at best': phrases with at least one correct region",
         ]
-        if not any(tally.scored for tally in entities.values()):
-            notes.append(
-                "the regions have no confidences; the first region counts as the surest, because detectors sort them"
-            )
         return ProbeResult(tables, plots, tuple(notes))
 
     def _tally_step(
@@ -101,93 +74,56 @@ class GroundingProbe(Probe):
             raise UnavailableError(
                 f"reads {' and '.join(step.inputs)}; grounding needs regions with boxes and a caption"
             )
-        captions = self._parse_captions(model, subject.examples, picture, text)
+        captions = self._captions(model, subject.examples, picture, text)
         tallies: dict[str, Tally] = {ENTITIES: Tally()}
-        halving = OomRetry(
-            f"grounding: {step.name}",
-            ADVICE_SMALLER,
-            unit="caption",
-            named=lambda caption: caption.example.id,
-            say=subject.progress.say,
-        )
 
         def attend(part: Sequence[phrases.Caption]) -> list[Tensor]:
             return attention(model, [caption.example for caption in part], inputs, text, picture)
 
-        with subject.progress.task(f"grounding: {step.name}", len(captions), "captions") as advance:
-            for first in range(0, len(captions), self.config.batch_size):
-                for part, weights in halving.over(captions[first : first + self.config.batch_size], attend):
-                    for caption, seen in zip(part, weights, strict=True):
-                        self._add_caption(caption, seen, model, picture, text, parsed, tallies)
-                    advance(len(part))
+        for caption, seen in in_batches(f"grounding: {step.name}", captions, attend, subject.progress):
+            description = model.embedders[picture].describe(caption.example)
+            is_region = torch.tensor(description.get("regions") or [True] * seen.shape[-1])
+            weights = seen[..., is_region]  # without the whole picture and the end slot
+            regions = is_region.nonzero().flatten().tolist()
+            boxes = [description["boxes"][index] for index in regions]
+            scores = [description["scores"][index] for index in regions] if description.get("scores") else [0.0]
+            surest = scores.index(max(scores))
+            spans = model.embedders[text].describe(caption.example).get("spans")
+            if not spans:
+                raise UnavailableError("the tokenizer does not give the positions of tokens in a text")
+            for query, slots, correct in _queries(caption, spans, parsed):
+                fits = iou(boxes, correct).max(1) >= RIGHT - SLACK  # (R,)
+                tally = tallies.setdefault(query, Tally())
+                tally.add(weights[:, :, list(slots)].mean(2), torch.from_numpy(fits), surest)
         if not tallies[ENTITIES].count:
             raise UnavailableError("no caption has a phrase with a box")
         return tallies
 
-    def _parse_captions(
+    def _captions(
         self, model: Any, examples: Sequence[ResolvedExample], picture: str, text: str
     ) -> list[phrases.Caption]:
-        field = getattr(model.embedders[text].reader, "field", text)
-        if self.config.annotations:
-            key = getattr(model.embedders[picture].reader, "field", picture)
-            captions = phrases.flickr30k(self.config.annotations, examples, key, field)
-            if not captions:
-                raise DataError(
-                    f"annotations: {self.config.annotations} has no files for the images of these examples, such as "
-                    f"{examples[0].inputs.get(key)}"
-                )
-            return captions
-        captions = phrases.known(examples, field)
+        field, key = (getattr(model.embedders[name].reader, "field", name) for name in (text, picture))
+        if folder := self.config.annotations:
+            captions = phrases.flickr30k(folder, examples, key, field)
+            problem = f"{folder} has no files for the images of these examples, such as {examples[0].inputs.get(key)}"
+        else:
+            captions = phrases.known(examples, field)
+            problem = "the data set has no boxes for the captions' phrases; name a folder of Flickr30k Entities"
         if not captions:
-            raise DataError(
-                "the data set has no boxes for the captions' phrases; name a folder of Flickr30k Entities with "
-                "'annotations'"
-            )
+            raise DataError(f"annotations: {problem}")
         return captions
 
-    def _add_caption(
-        self,
-        caption: phrases.Caption,
-        seen: Tensor,
-        model: Any,
-        picture: str,
-        text: str,
-        parsed: parses.Parses,
-        tallies: dict[str, Tally],
-    ) -> None:
-        """Add one caption's attention (layers, heads, N, R) to the tallies."""
-        description = model.embedders[picture].describe(caption.example)
-        spans = model.embedders[text].describe(caption.example).get("spans")
-        if not spans:
-            raise UnavailableError("the tokenizer does not give the positions of tokens in a text")
-        regions = [
-            index for index, is_region in enumerate(description.get("regions") or [True] * seen.shape[-1]) if is_region
-        ]
-        seen = seen[..., regions]  # without the whole picture and the end slot
-        boxes = [description["boxes"][index] for index in regions]
-        scores = [description["scores"][index] for index in regions] if description.get("scores") else None
-        surest = max(range(len(regions)), key=scores.__getitem__) if scores else 0
-        for query in self._find_queries(caption, spans, parsed):
-            fits = iou(boxes, query.boxes).max(1) >= self.config.iou_threshold - SLACK  # (R,)
-            weights = seen[:, :, list(query.slots)].mean(2)  # (layers, heads, R)
-            tallies.setdefault(query.name, Tally()).add(weights, torch.from_numpy(fits), surest, bool(scores))
 
-    def _find_queries(
-        self, caption: phrases.Caption, spans: Sequence[Sequence[int]], parsed: parses.Parses
-    ) -> Iterable[Query]:
-        words = parsed.get(parses.letters(caption.text), ()) if parsed else parses.from_dataset(caption)
-        for phrase in caption.phrases:
-            slots = slots_between(spans, phrase.first, phrase.end)
-            slot_groups: dict[str, Sequence[tuple[int, ...]]] = {
-                "mean": [slots],
-                "last": [slots[-1:]],
-                "each": [(slot,) for slot in slots],
-            }
-            groups = slot_groups[self.config.phrase]
-            yield from (Query(ENTITIES, group, phrase.boxes) for group in groups if group)
-            for relation, first, end in parses.related_words(caption.text, phrase, words):
-                if word_slots := slots_between(spans, first, end):
-                    yield Query(relation, word_slots, phrase.boxes)
+def _queries(
+    caption: phrases.Caption, spans: Sequence[Sequence[int]], parsed: parses.Parses
+) -> Iterator[tuple[str, tuple[int, ...], Sequence[Box]]]:
+    """(ENTITIES or a relation, slots of the caption, the boxes that they should attend to)."""
+    words = parsed.get(parses.letters(caption.text)) or parses.from_dataset(caption)
+    for phrase in caption.phrases:
+        spots = [(ENTITIES, phrase.first, phrase.end), *parses.related_words(caption.text, phrase, words)]
+        for query, first, end in spots:
+            if slots := slots_between(spans, first, end):
+                yield query, slots, phrase.boxes
 
 
 @torch.inference_mode()
@@ -195,8 +131,7 @@ def attention(
     model: Any, examples: Sequence[ResolvedExample], inputs: Sequence[str], text: str, picture: str
 ) -> list[Tensor]:
     """Attention (layers, heads, N, R) of each example, from the caption's N slots to the picture's R slots."""
-    batch = collate(model, examples, inputs)
-    rows = model.prefix(batch).slots
+    rows = model.prefix(collate(model, examples, inputs)).slots
     encoded = model.backbone.encode(rows, output=("attentions",))
     if not encoded.attentions:
         raise UnavailableError(f"{type(model.backbone).__name__} does not return its attention")

@@ -8,53 +8,44 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from mmgen import plotting
-from mmgen.parts import TrainedStep
 
 COLUMNS = 4  # panels side by side
-
-
-NONE_YET = torch.zeros(0, 0)
+BEST = 3  # active heads of a step in the table
 
 
 @dataclass
 class Tally:
     """Sums over queries (phrases or words), for all heads and for the baselines without a head."""
 
-    right: Tensor = NONE_YET  # (layers, heads) how often the most attended region is correct
-    regions: Tensor = NONE_YET  # (layers, heads) sums of the attention on regions
+    right: Any = 0  # (layers, heads) how often the most attended region is correct
+    regions: Any = 0  # (layers, heads) sums of the attention on regions
     count: int = 0
     confident: int = 0  # how often the surest region is correct
     any_region: float = 0.0  # expected count for a random region
     at_best: int = 0  # number of queries with a correct region
-    scored: bool = False  # whether regions have confidences
 
-    def add(self, weights: Tensor, fits: Tensor, surest: int, scored: bool) -> None:
+    def add(self, weights: Tensor, fits: Tensor, surest: int) -> None:
         """Add a query. `weights` (layers, heads, R): attention to the regions; `fits` (R,) bool: correct regions."""
-        if not self.count:
-            self.right = self.regions = torch.zeros(weights.shape[:2], dtype=torch.float64)
-        self.right = self.right + fits[weights.argmax(-1)]
-        self.regions = self.regions + weights.sum(-1)
+        self.right = self.right + fits[weights.argmax(-1)].double()
+        self.regions = self.regions + weights.sum(-1).double()
         self.count += 1
         self.confident += int(fits[surest])
         self.any_region += float(fits.float().mean())
         self.at_best += int(fits.any())
-        self.scored |= scored
 
     def percent(self, value: Any) -> Any:
         return 100 * value / self.count
 
-    def rank_heads(self) -> list[tuple[int, int]]:
-        """(layer, head) from 0, by decreasing accuracy; ties by more attention on regions."""
+    def rank_heads(self, least: float, active: bool = True) -> list[tuple[int, int]]:
+        """(layer, head) from 0 of the heads that are active, or not, by decreasing accuracy; ties by more attention on
+        regions. A head is active if more than the share `least` of its attention goes to regions."""
         layers, heads = self.right.shape
         places = [(layer, head) for layer in range(layers) for head in range(heads)]
-        return sorted(places, key=lambda place: (-self.right[place].item(), -self.regions[place].item()))
-
-    def is_active(self, place: tuple[int, int], least: float) -> bool:
-        return self.regions[place].item() / self.count > least
+        some = [place for place in places if (self.regions[place].item() / self.count > least) is active]
+        return sorted(some, key=lambda place: (-self.right[place].item(), -self.regions[place].item()))
 
 
 def name(place: tuple[int, int]) -> str:
@@ -62,69 +53,48 @@ def name(place: tuple[int, int]) -> str:
     return f"{place[0] + 1}-{place[1] + 1}"
 
 
-def best_heads(tallies: Mapping[str, Tally], active: float, best: int) -> list[list[Any]]:
+def best_heads(tallies: Mapping[str, Tally], least: float) -> list[list[Any]]:
     """Table of each step's best active heads, its best inactive head, and the baselines without a head."""
     rows: list[list[Any]] = [["step", "head", "accuracy", "attention on regions", "phrases"]]
     for step, tally in tallies.items():
-        ranked = tally.rank_heads()
-        active_heads = [place for place in ranked if tally.is_active(place, active)][:best]
-        inactive_heads = [place for place in ranked if not tally.is_active(place, active)][:1]
-        for place in active_heads + inactive_heads:
-            numbers = [tally.percent(values[place].item()) for values in (tally.right, tally.regions)]
-            rows.append(
-                [step, f"{name(place)}{' (not active)' * (place in inactive_heads)}", *numbers, str(tally.count)]
-            )
-        for label, value in (
-            ("surest region", tally.confident),
-            ("any region", tally.any_region),
-            ("at best", tally.at_best),
-        ):
-            rows.append([step, label, tally.percent(value), None, str(tally.count)])
+        named = [(name(place), place) for place in tally.rank_heads(least)[:BEST]]
+        named += [(f"{name(place)} (not active)", place) for place in tally.rank_heads(least, active=False)[:1]]
+        cells: list[tuple[str, Any, Any]] = [
+            (label, tally.right[place].item(), tally.regions[place].item()) for label, place in named
+        ]
+        cells += [("surest region", tally.confident, None), ("any region", tally.any_region, None)]
+        for label, right, regions in (*cells, ("at best", tally.at_best, None)):
+            attention = None if regions is None else tally.percent(regions)
+            rows.append([step, label, tally.percent(right), attention, str(tally.count)])
     return rows
 
 
-def relations_table(tallies: Mapping[str, Tally], active: float) -> list[list[Any]]:
+def relations_table(tallies: Mapping[str, Tally], least: float) -> list[list[Any]]:
     """Table of the best active head for every relation, as VisualBERT's table 2."""
     rows: list[list[Any]] = [["relation", "surest region", "accuracy", "head", "words"]]
     for relation, tally in tallies.items():
-        place = next((place for place in tally.rank_heads() if tally.is_active(place, active)), None)
-        cells = [None, "-"] if place is None else [tally.percent(tally.right[place].item()), name(place)]
+        ranked = tally.rank_heads(least)
+        cells = [tally.percent(tally.right[ranked[0]].item()), name(ranked[0])] if ranked else [None, "-"]
         rows.append([relation, tally.percent(tally.confident), *cells, str(tally.count)])
     return rows
 
 
-def summary(tallies: Mapping[str, Tally], active: float) -> dict[str, Any]:
+def summary(tally: Tally, least: float) -> dict[str, Any]:
     """All results as JSON, in percent; rows are layers, columns are heads."""
     return {
-        query: {
-            "count": tally.count,
-            "confident": round(tally.percent(tally.confident), 2),
-            "any_region": round(tally.percent(tally.any_region), 2),
-            "at_best": round(tally.percent(tally.at_best), 2),
-            "accuracy": [[round(value, 2) for value in row] for row in tally.percent(tally.right).tolist()],
-            "attention_on_regions": [
-                [round(value, 2) for value in row] for row in tally.percent(tally.regions).tolist()
-            ],
-            "active": [name(place) for place in tally.rank_heads() if tally.is_active(place, active)],
-        }
-        for query, tally in tallies.items()
-        if tally.count
+        "count": tally.count,
+        "confident": tally.percent(tally.confident),
+        "any_region": tally.percent(tally.any_region),
+        "at_best": tally.percent(tally.at_best),
+        "accuracy": tally.percent(tally.right).tolist(),
+        "attention_on_regions": tally.percent(tally.regions).tolist(),
+        "active": [name(place) for place in tally.rank_heads(least)],
     }
 
 
-def draw(tallies: Sequence[tuple[TrainedStep, Tally]], active: float, out: Path) -> str:
-    """Write grounding.svg and .png, like VisualBERT's figure 3: one dot per head by layer, one panel per step."""
-    return _draw_panels([(step.name, step.place, tally) for step, tally in tallies], active, out / "grounding")
-
-
-def draw_relations(step: TrainedStep, tallies: Mapping[str, Tally], active: float, out: Path) -> str:
-    """Write relations-STEP.svg and .png, like VisualBERT's figure 4: one panel per relation."""
-    return _draw_panels(
-        [(relation, step.place, tally) for relation, tally in tallies.items()], active, out / f"relations-{step.name}"
-    )
-
-
-def _draw_panels(panels: Sequence[tuple[str, int, Tally]], active: float, path: Path) -> str:
+def draw(panels: Sequence[tuple[str, int, Tally]], least: float, path: Path) -> str:
+    """Write `path`.svg and .png, like VisualBERT's figures 3 and 4: one dot per head by layer. A panel has a title, the
+    index of a step and a tally."""
     from matplotlib.ticker import MaxNLocator
 
     across = min(len(panels), COLUMNS)
@@ -132,39 +102,27 @@ def _draw_panels(panels: Sequence[tuple[str, int, Tally]], active: float, path: 
     with plotting.figure(max(5.6, 2.8 * across), 2.9 * down, salt=path.name) as figure:
         grid = figure.subplots(down, across, sharey=True, squeeze=False)
         for axes, (title, place, tally) in zip(grid.flat, panels, strict=False):
-            _draw_dots(axes, tally, plotting.colour(place), active)
+            _draw_dots(axes, tally, plotting.colour(place), least)
             axes.set_title(title, loc="left")
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-            axes.set_xlabel("layer")
+            axes.set(xlabel="layer", ylabel="accuracy, %")
         grid.flat[0].set_ylim(bottom=0)  # after all panels have dots, because they share an axis
         for axes in grid.flat[len(panels) :]:
             axes.set_axis_off()
-        for row in grid:
-            row[0].set_ylabel("accuracy, %")
-        legend = figure.legend(
-            *grid.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False
-        )
-        for dots in legend.legend_handles[:2]:
-            dots.set_color(plotting.PLAIN_INK)
+        handles, labels = grid.flat[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
         return plotting.save(figure, path)
 
 
-def _draw_dots(axes: Any, tally: Tally, colour: str, active: float) -> None:
+def _draw_dots(axes: Any, tally: Tally, colour: str, least: float) -> None:
     """Draw active heads as large dark dots, other heads as small light dots, and baselines as lines."""
     axes.set_facecolor("none")
-    layers, heads = tally.right.shape
     accuracy = tally.percent(tally.right)
-    for kind, label, look in ((True, "active head", {"s": 34}), (False, "other head", {"s": 9, "alpha": 0.45})):
-        places = [(x, y) for x in range(layers) for y in range(heads) if tally.is_active((x, y), active) is kind]
-        axes.scatter(
-            [x + 1 for x, _ in places],
-            [accuracy[place].item() for place in places],
-            color=colour,
-            linewidths=0,
-            label=label,
-            **look,
-        )
-    axes.axhline(tally.percent(tally.confident), color="#7f7f7f", linewidth=1.2, label="surest region")
-    axes.axhline(tally.percent(tally.any_region), color="#7f7f7f", linewidth=1.2, linestyle=":", label="any region")
-    axes.set_xlim(0.5, layers + 0.5)
+    for active, label, look in ((True, "active head", {"s": 34}), (False, "other head", {"s": 9, "alpha": 0.45})):
+        places = tally.rank_heads(least, active)
+        heights = [accuracy[place].item() for place in places]
+        axes.scatter([layer + 1 for layer, _ in places], heights, color=colour, linewidths=0, label=label, **look)
+    for label, value, style in (("surest region", tally.confident, "-"), ("any region", tally.any_region, ":")):
+        axes.axhline(tally.percent(value), color="#7f7f7f", linewidth=1.2, linestyle=style, label=label)
+    axes.set_xlim(0.5, len(accuracy) + 0.5)
     axes.grid(axis="y", color=plotting.PLAIN_INK, alpha=0.15, linewidth=0.6)

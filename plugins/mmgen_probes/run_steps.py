@@ -1,17 +1,21 @@
-"""Shared by all probes: run over steps with notes on failures, choose the inputs for picture and text, write JSON."""
+"""Shared by all probes: run over steps with notes on failures, work in batches, choose inputs, write JSON."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from mmgen.errors import DataError, UnavailableError
+from mmgen.oom import ADVICE_SMALLER, OomRetry
 from mmgen.parts import ProbeInput, TrainedStep
+from mmgen.progress import Progress
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
+BATCH = 32
 
 
 def over_steps(subject: ProbeInput, look: Callable[[TrainedStep, Any], Result]) -> tuple[dict[str, Result], list[str]]:
@@ -30,6 +34,18 @@ def over_steps(subject: ProbeInput, look: Callable[[TrainedStep, Any], Result]) 
     if not results:
         raise UnavailableError("; ".join(notes) or "no steps to probe")
     return results, notes
+
+
+def in_batches(
+    name: str, items: Sequence[Item], work: Callable[[Sequence[Item]], Sequence[Result]], progress: Progress
+) -> Iterator[tuple[Item, Result]]:
+    """Each item with its result of `work`, which gets as many items at a time as fit into memory."""
+    halving = OomRetry(name, ADVICE_SMALLER, say=progress.say)
+    with progress.task(name, len(items), "examples") as advance:
+        for first in range(0, len(items), BATCH):
+            for part, results in halving.over(items[first : first + BATCH], work):
+                yield from zip(part, results, strict=True)
+                advance(len(part))
 
 
 def picture_and_text(model: Any, example: Any, inputs: Any) -> tuple[str | None, str | None]:

@@ -41,7 +41,7 @@ def as_events(done: Mapping[str, Any]) -> str:
 def word_maps(predictor: Predictor, prepared: Prepared, answer: Answer) -> list[dict[str, Any]]:
     """Of each text of an answer: for each word its shares on each unit of each input; at last special tokens, and the
     text itself."""
-    example, tokens = prepared.read.rows[0].example, [text.tokens for text in answer.texts]
+    example, tokens = prepared.read[0].example, [text.tokens for text in answer.texts]
     examples = [
         replace(example, labels={**example.labels, "prompt": text.prompt}) if text.prompt else example
         for text in answer.texts

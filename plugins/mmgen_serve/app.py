@@ -136,7 +136,7 @@ def create_app(service: Service, model: str, token: str = "", loopback: bool = T
         body = await read_body(request, Chat)
         check_model(body.model, writes=True)
         prepared, answer = await service.texts(body.as_ask(predictor))
-        (slots,), end_id = predictor.collate.slots([prepared.read.rows[0].example]), predictor.model.backbone.end_id
+        (slots,), end_id = predictor.collate.slots([prepared.read[0].example]), predictor.model.backbone.end_id
         done = {**as_completion(answer, model, round(slots), end_id), "mmgen": service.notes(answer)}
         return Response(as_events(done), media_type="text/event-stream") if body.stream else JSONResponse(done)
 

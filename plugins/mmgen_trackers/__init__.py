@@ -1,4 +1,4 @@
-"""Configs of trackers: a run's losses, scores and table in TensorBoard, W&B, Trackio or MLflow."""
+"""Configs of trackers: a run's losses and scores in TensorBoard, W&B, Trackio or MLflow."""
 
 import importlib.util
 from pathlib import Path

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from accelerate.tracking import LOGGER_TYPE_TO_CLASS, GeneralTracker
 
 from mmgen.errors import DataError
 from mmgen.files import read_table, write_json
 from mmgen.parts import Callback, RunInfo
 
-from . import TensorBoard, Tracker
-from .services import SERVICES, Opening, Service
-
-if TYPE_CHECKING:
-    from accelerate.tracking import GeneralTracker
+from . import Tracker
 
 LONGEST = 500  # characters of a setting; MLflow refuses longer ones
 
@@ -32,7 +30,6 @@ class TrackerCallback(Callback):
         if problem := config.problem():
             raise DataError(problem)
         self.config = config
-        self.service: Service = SERVICES[config.type]
         self.trackers: dict[str, GeneralTracker] = {}  # of the steps that train
         self.last: dict[str, int] = {}  # update of a step's last values; trackers want increasing ones
 
@@ -56,12 +53,6 @@ class TrackerCallback(Callback):
         self._log_numbers(step, {"score": scores}, self.last.get(step, 0))
         self.trackers.pop(step).finish()
 
-    def on_run_end(self, tables: Sequence[str]) -> None:
-        if tables:
-            step = self.info.steps[-1]
-            tracker = self._open_tracker(step, None)
-            self.service.text(tracker, "table", "\n\n".join(tables), self.last.get(step, 0))
-
     def close(self) -> None:
         for tracker in self.trackers.values():
             tracker.finish()
@@ -72,16 +63,35 @@ class TrackerCallback(Callback):
         follows."""
         path = self.info.folder / "trackers" / f"{self.config.type}.json"
         ids = read_table(path) if path.exists() else {}
-        folder = self.config.folder if isinstance(self.config, TensorBoard) else None
-        project = self.config.project or self.info.name
-        name = "-".join([self.info.name, self.info.profile, f"seed{self.info.seed}", step])
-        opening = Opening(project, name, ids.get(step), done, folder or self.info.folder / "tensorboard")
-        tracker = self.trackers[step] = self.service.open(opening)
+        tracker = self.trackers[step] = self._tracker(step, ids.get(step), done)
         tracker.start()
-        if (id_ := self.service.id_of(tracker, name)) != ids.get(step):
+        if step not in ids:
+            kind, wrapped = self.config.type, tracker.tracker
+            id_ = wrapped.id if kind == "wandb" else wrapped.info.run_id if kind == "mlflow" else step
             path.parent.mkdir(parents=True, exist_ok=True)
             write_json(path, {**ids, step: id_})
-            self.service.configure(tracker, dict(_flatten(self.info.recipe, ".")))
+            tracker.store_init_configuration(dict(_flatten(self.info.recipe, ".")))
+        return tracker
+
+    def _tracker(self, step: str, id_: str | None, done: int | None) -> GeneralTracker:
+        """accelerate's tracker. `id_`: of the tracker run to go on in."""
+        name = "-".join([self.info.name, self.info.profile, f"seed{self.info.seed}", step])
+        place: Any = self.config.project or self.info.name
+        options: dict[str, Any]
+        match self.config.type:
+            case "tensorboard":  # purges the values of updates that a resumed step repeats
+                folder = getattr(self.config, "folder", None) or self.info.folder / "tensorboard"
+                place, options = (
+                    name,
+                    {"logging_dir": folder, **({"purge_step": done} if id_ and done is not None else {})},
+                )
+            case "wandb":  # ignores values of updates before its last one
+                options = {"name": name, "id": id_, "resume": "allow", "reinit": True}
+            case "trackio":  # finds the runs of a project by name
+                options = {"name": name, "resume": "allow" if id_ else "never"}
+            case _:
+                options = {"run_id": id_, "run_name": None if id_ else name}
+        tracker: GeneralTracker = LOGGER_TYPE_TO_CLASS[self.config.type](place, **options)
         return tracker
 
     def _log_numbers(self, step: str, values: Mapping[str, Any], update: int) -> None:

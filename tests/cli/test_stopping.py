@@ -121,7 +121,7 @@ def test_a_command_that_loses_its_stop_does_not_end_well(number, tmp_path, monke
     def load(*_, **__):
         with contextlib.suppress(KeyboardInterrupt):
             os.kill(os.getpid(), number)
-        return SimpleNamespace(callbacks={}, inputs={}, steps={}), SimpleNamespace(remarks=[])
+        return SimpleNamespace(callbacks={}, inputs={}, steps={}), SimpleNamespace()
 
     (tmp_path / "x.toml").write_text("")
     monkeypatch.setattr(mmgen.cli.recipes, "load_recipe", load)

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 from kit import toys
-from kit.broken import RepeatsIds
 
 from mmgen.data.datasets import Datasets
 from mmgen.errors import DataError
@@ -37,6 +36,11 @@ def test_one_name_means_one_picture(tmp_path):
         "data (scene_answers): two data sets use the key 'train-00000' for pictures with different boxes, but features "
         "are looked up by key; give both data sets the same settings (such as the seed) or use two recipes"
     )
+
+
+class RepeatsIds(ToyDataset):
+    def split(self, name):
+        return [replace(example, id=str(number)) for number, example in enumerate(super().split(name))]
 
 
 class RepeatsOne(ToyDataset):

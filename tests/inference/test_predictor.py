@@ -156,15 +156,11 @@ def test_the_recipes_decoding_is_what_answers_use(predictor, monkeypatch):
 
 def test_remarks_are_on_every_text_and_name_the_text(predictor, monkeypatch):
     end = predictor.model.backbone.end_id
-    texts = [("is it red ?", (7, 8, end)), ("is the the dog", (7, 8, 9)), ("what color are the", (7, 8, end))]
+    texts = [("is it red ?", (7, 8, end)), ("is the the dog", (7, 8, 9)), ("why is it ?", (7, 8, end))]
     written = [Generation("q", text, tokens, -1.0) for text, tokens in texts]
     monkeypatch.setattr("mmgen.inference.predictor.write_texts", lambda *_: [written])
     cut = "the text has no end: it is cut after 3 tokens (generator.max_tokens)"
-    assert predictor.ask(RED).remarks[-3:] == (
-        "text 2: the text stutters: 'the the'",
-        f"text 2: {cut}",
-        "text 3: the text has no end: it stops after 'the'",
-    )
+    assert predictor.ask(RED).remarks[-2:] == ("text 2: the text stutters: 'the the'", f"text 2: {cut}")
     written[:] = written[1:2]
     assert predictor.ask(RED).remarks[-2:] == ("the text stutters: 'the the'", cut)
 

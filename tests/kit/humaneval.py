@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 from click.testing import CliRunner
-from mmgen_humaneval.form import FILLED, make
+from mmgen_humaneval.form import make
+from mmgen_humaneval.sheet import Filled
 
 from kit import toys
 from mmgen.cli import main
@@ -37,9 +38,10 @@ def write_run(folder: Path, texts=None, test_size: int = 8) -> Path:
     return folder
 
 
-def make_sheet(material, folder, **options) -> tuple[str, dict]:
-    form = make(material, folder / "s.html", **options)
-    return form.page.read_text(encoding="utf-8"), json.loads(form.key.read_text())
+def make_sheet(material, folder, **options) -> tuple[dict, dict]:
+    """The data of a sheet and its key."""
+    make(material, folder / "s.html", **options)
+    return tuple(json.loads((folder / name).read_text()) for name in ("s.json", "s.key.json"))
 
 
 def command(*arguments):
@@ -61,4 +63,4 @@ def answer(judge: str, values, sheet: str = "abc") -> dict:
     ratings = {
         question_id: {"readability": value} for question_id, value in zip(IDS, values, strict=True) if value is not None
     }
-    return {"format": FILLED, "sheet": sheet, "judge": judge, "ratings": ratings}
+    return {"format": Filled.model_fields["format"].default, "sheet": sheet, "judge": judge, "ratings": ratings}

@@ -65,23 +65,6 @@ def test_updates_decide_over_epochs_in_whatever_layer(recipe):
     assert lengths("training.warmup_updates=0", "steps.second.training.updates=0") == [(None, 0), (0, 0)]
 
 
-@pytest.mark.parametrize(
-    ("child", "profile", "overridden"),
-    [
-        ("[training]\nepochs = 8", None, "3: training.epochs"),
-        ("[training]\nepochs = 4", None, ""),  # the same value
-        ("[training]\nepochs = 8", "large", ""),
-        ("[profiles.small.training]\nepochs = 8", None, ""),
-    ],
-)
-def test_a_key_that_a_profile_of_the_parent_overrides_has_no_effect(recipe, child, profile, overridden):
-    parent = GOOD + "[profiles.small.training]\nepochs = 4\n"
-    recipe(parent, "parent.toml")
-    _, layers = load(recipe(f'extends = "parent.toml"\n{child}', "child.toml"), REGISTRY, profile)
-    assert layers.remarks == [f"child.toml:{overridden} has no effect: parent.toml:27 overrides it"] * bool(overridden)
-    assert load(recipe(parent), REGISTRY)[1].remarks == []  # defaults of the file itself
-
-
 def test_a_profile_extends_another(recipe, tmp_path):
     """It overrides that profile, which may be in the parent recipe, in any order in the file."""
     larger = (

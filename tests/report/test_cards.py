@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 from kit.asked import SCENES, TaskDataset, recipe_text, registry
 from kit.browsers import CHROMIUM, browse
-from mmgen_tasks.cards import LabelCard
 
 from mmgen.data.datasets import Datasets
 from mmgen.errors import DataError
-from mmgen.evaluation.score import score_predictions, write_scores
+from mmgen.evaluation.score import build_metrics, score_step, write_scores
 from mmgen.examples import Prediction
 from mmgen.progress import Progress
 from mmgen.recipe.load import load
@@ -75,10 +74,8 @@ def fill_folder(recipe, folder):
             for prediction in fake_predictions
         )
         (place / PREDICTIONS).write_text("".join(f"{line}\n" for line in lines))
-        metrics = {name: config.build() for name, config in recipe.judging(step).items()}
-        write_scores(
-            place, score_predictions(step, fake_predictions, examples, metrics, place / PREDICTIONS, Progress())
-        )
+        metrics = build_metrics(recipe, [step], datasets)
+        write_scores(place, score_step(recipe, step, folder, datasets, metrics, Progress()))
     return folder, datasets
 
 
@@ -112,11 +109,6 @@ def cards(page, gallery):
     return {key: inner for key, number, inner in matches if int(number) == gallery}
 
 
-def words(html):
-    """The visible text without tags."""
-    return " ".join(re.sub(r"<[^>]*>", " ", html).replace("\u202f", " ").split())
-
-
 def test_words_that_name_an_object_have_the_number_of_its_box(finished_run, page):
     recipe, _, datasets = finished_run
     example = datasets.scored_by("choices")[0]
@@ -133,13 +125,6 @@ def test_words_that_name_an_object_have_the_number_of_its_box(finished_run, page
     assert numbers == [(f"{100 * box[0]:.1f}", str(place)) for place, box in enumerate(expected, 1)]
 
 
-@pytest.mark.slow
-def test_few_pictures_are_distributed_over_the_data_sets(finished_run, page):
-    few = write_page_text(*finished_run, shown=10)
-    assert [len(cards(few, gallery)) for gallery in range(5)] == [2] * 5
-    assert "10 of 30 test examples of 5 data sets" in few and "30 of 30 test examples" in page
-
-
 def test_the_page_is_complete_without_pictures(finished_run, monkeypatch):
     def fail(self):
         raise DataError("no such folder <x>")
@@ -148,20 +133,6 @@ def test_the_page_is_complete_without_pictures(finished_run, monkeypatch):
     page = write_page_text(*finished_run)
     assert page.count("No pictures: no such folder &lt;x&gt;") == 1 and "<img " not in page
     assert "overlap" in cards(page, 3)["3:test-1"] and "<rect" not in page
-
-
-@pytest.mark.slow
-def test_a_failing_renderer_loses_its_cards_but_not_the_page(finished_run, monkeypatch):
-    def fail(self, example, prediction):
-        raise KeyError("size")
-
-    monkeypatch.setattr(LabelCard, "card", fail)
-    page = write_page_text(*finished_run)
-    (note,) = re.findall(r'<p class="warning">(renderer .*?)</p>', page)
-    assert note.startswith("renderer &#39;label_card&#39;: card of &#39;test-0&#39;: ") and "KeyError" in note
-    shown = words(cards(page, 0)["test-0"])
-    assert "answers {&#34;label&#34;: &#34;red&#34;, &#34;probabilities&#34;: {" in shown and "62 % sure" in shown
-    assert "overlap" in cards(page, 3)["3:test-1"]
 
 
 @pytest.mark.slow

@@ -51,7 +51,9 @@ RESULTS = ("weights.safetensors", "generations.jsonl", "scores.json", "recipe.js
 def test_changed_decoding_and_metrics_keep_the_weights(run, changed):
     before = {path: path.stat().st_mtime_ns for path in run.rglob("weights.safetensors")}
     done = mmgen_here(run, "run", "toy.toml", *BEAMS, *VARIETY)
-    assert "decoding has changed: texts are generated again, weights stay\n" in done.stdout, done.stderr
+    assert "decoding has changed: texts (and probes, by `mmgen probe`) are made again, weights stay\n" in done.stdout, (
+        done.stderr
+    )
     assert "training" not in done.stdout + done.stderr
     assert {path: path.stat().st_mtime_ns for path in run.rglob("weights.safetensors")} == before
     assert files(run, *RESULTS) == files(changed, *RESULTS)

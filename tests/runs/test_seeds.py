@@ -86,22 +86,6 @@ def test_seeds_that_are_not_finished_are_left_out_of_the_rows_they_lack(runs, tm
     assert averages.of("step")["second"]["distinct"] == cells_of([{"distinct": value} for value in values])["distinct"]
 
 
-def test_a_note_below_the_table_over_seeds_names_the_seeds_that_it_is_about(runs, tmp_path):
-    """Whichever seed the table is built from: a run of several seeds prints that of the last."""
-    shutil.copytree(runs, tmp_path / "default")
-    for seed, notes in ((4, ["of all", "of two"]), (5, ["of all", "of two"]), (6, ["of all", "of one"])):
-        scores = tmp_path / f"default/seed-{seed}/steps/second/scores.json"
-        saved = json.loads(scores.read_text())
-        scores.write_text(json.dumps({**saved, "notes": notes}))
-    for seed in (4, 6):
-        folder = RunFolder(tmp_path / f"default/seed-{seed}")
-        recipe = folder.recipe(installed())
-        ((_, averages),) = report.tables_with_seeds(recipe, folder, Datasets(recipe))
-        notes = averages.notes
-        assert {"of all", "seeds 4, 5: of two", "seed 6: of one"} <= set(notes)
-        assert not {"of one", "of two"} & set(notes)
-
-
 def shifted(run: Path, step: str, column: str, more: float) -> None:
     """A run with higher scores in every example."""
     path = run / f"steps/{step}/scores.json"
@@ -132,7 +116,7 @@ def test_differences_have_intervals_over_examples_in_pairs_and_over_seeds(own_ru
     monkeypatch.setattr(
         sys.modules["mmgen.report.compare"]._Run, "examples", lambda run, step: [run.label]
     )  # other examples
-    assert "no difference for first of more" in str(report.compare(both)[-1])
+    assert "no difference: the runs' examples differ" in str(report.compare(both)[-1])
 
 
 @pytest.fixture

@@ -89,7 +89,7 @@ def test_interrupted_it_goes_on(run, written, monkeypatch):
 def test_its_changed_decoding_writes_its_texts_again_and_no_others(written, tmp_path):
     run = Path(shutil.copytree(written, tmp_path / "copy"))
     said = ran(run, "--set", "steps.beams.decoding.num_beams=2")
-    assert "decoding has changed: texts are generated again, weights stay" in said
+    assert "decoding has changed: texts (and probes, by `mmgen probe`) are made again, weights stay" in said
     lines = [line for line in said.splitlines() if ": writing " in line or ": scoring " in line]
     assert [line.split(":")[0] for line in lines] in ([], ["beams", "beams"])  # without a terminal there may be no bars
     assert results(run, "second") == results(written, "second") and results(run, "beams") != results(written, "beams")

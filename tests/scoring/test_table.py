@@ -81,7 +81,7 @@ def test_scores_are_chosen_by_name():
     assert [shown.columns for shown in chosen([SCORES, replace(SCORES, notes=())], ["loss", "R@1"])] == [
         ("loss", "R@1")
     ] * 2
-    with pytest.raises(MmgenError, match="no score is called 'BLEU4'; did you mean 'BLEU-4'"):
+    with pytest.raises(MmgenError, match="--columns: unknown name 'BLEU4'; did you mean 'BLEU-4'"):
         chosen([SCORES], ["BLEU4"])
 
 

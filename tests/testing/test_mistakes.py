@@ -5,17 +5,15 @@ import itertools
 import random
 from collections import namedtuple
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from kit.mistakes import PARTS, Counted, Judge, Labels, Mean, Shown, Sure, failures, suite
 from mmgen_generators.masked import MaskedGenerator, MaskedTargets
-from torch import nn
 
 from mmgen.attention import visible
-from mmgen.cards import Bar, Card, Choice, Piece
+from mmgen.cards import Bar, Card, Piece
 from mmgen.decoding import Decoding
 from mmgen.errors import DataError, UnavailableError
 from mmgen.examples import Scores
@@ -62,13 +60,6 @@ def caching(**methods):
     return {"new_cache": lambda self: type("WrongCache", (TinyCache,), methods)()}
 
 
-def future(self, slots, cache):
-    """All slots of the same target."""
-    keys = slots.layout if cache is None else cache.layout
-    target = (slots.layout.group.unsqueeze(2) == keys.group.unsqueeze(1)) & (keys.group > 0).unsqueeze(1)
-    return TinyBackbone.seen(self, slots, cache) | target
-
-
 def near(self, slots, cache):
     """Four positions to either side."""
     distance = slots.positions.unsqueeze(1) - slots.positions.unsqueeze(2)
@@ -77,18 +68,13 @@ def near(self, slots, cache):
 
 WORDS, PACKED = "other_words_change_only_what_sees_them", "packed_targets_equal_separate_ones"
 mistake("Backbone", PACKED, "or padding does; encode must obey", **sees(role=lambda role: role.clamp(min=1)))
-mistake("Backbone", PACKED, "differs from one behind the input", seen=future)
 mistake(
     "Backbone",
     WORDS,
     "a [MASK] does not see its input",
     seen=lambda self, slots, cache: torch.eye(slots.states.shape[1]).bool().expand(len(slots.states), -1, -1),
 )
-mistake("Backbone", WORDS, 'says mixes = "nothing"', config={"mixes": "nothing"})
-mistake("Backbone", "attributes", 'or "causal" with mixes = "row"', masks="causal")
-mistake("Backbone", "attributes", "must be four ids of the tokenizer, but are [1, 3, 3, 0]", end_id=3)
-mistake("Backbone", "attributes", "published takes weights with unknown names", published=lambda self, weights: weights)
-mistake("Backbone", PACKED, "those of one another", **sees(group=lambda group: group.clamp(max=1)))
+mistake("Backbone", "text_and_tokens", "must be four ids of the tokenizer, but are [1, 3, 3, 0]", end_id=3)
 mistake(
     "Backbone",
     PACKED,
@@ -97,14 +83,7 @@ mistake(
 )
 TYPES = "types_and_positions_change_states"
 mistake("Backbone", TYPES, "give the same states", **reads(types=lambda self, slots: slots.types * 0))
-mistake("Backbone", TYPES, "a token type or position fails", made=lambda self: setattr(self, "types", 3))
 CACHE = "cache_equals_no_cache"
-mistake(
-    "Backbone",
-    CACHE,
-    "after cache.forget(n), the same slots",
-    **caching(forget=lambda self, n: TinyCache._change(self, lambda t: t.roll(n, 1)[:, : t.shape[1] - n])),
-)
 mistake(
     "Backbone",
     CACHE,
@@ -117,21 +96,13 @@ mistake(
     "cache.select(rows) must keep",
     **caching(select=lambda self, rows: self._change(lambda t: t[:3])),
 )
-mistake("Backbone", "cache_rearranges", "must have the keys and values", **caching(rearrange=lambda self, slots: None))
-mistake("Backbone", "states", "other states", **reads(states=lambda self, s: torch.dropout(s.states, 0.1, True)))
-mistake(
-    "Backbone",
-    "states",
-    "a row of max_positions slots fails",
-    made=lambda self: setattr(self, "max_positions", self.max_positions + 1),
-)
+mistake("Backbone", CACHE, "must have the keys and values", **caching(rearrange=lambda self, slots: None))
 mistake(
     "Backbone",
     "states",
     "a slot must see itself",
     seen=lambda self, slots, cache: TinyBackbone.seen(self, slots, cache) & slots.layout.real[:, :, None],
 )
-mistake("Backbone", "text_and_tokens", "`all_special_ids`?", encode_text=lambda self, text: [1, 5])
 mistake(
     "Backbone",
     "save_and_load",
@@ -164,20 +135,8 @@ mistake(
 mistake(
     "Embedder",
     NEIGHBOURS,
-    "different positions in a batch",
-    **embeds(lambda self, s, m: replace(s, positions=torch.arange(m.shape[1]).flip(0).expand(m.shape))),
-)
-mistake(
-    "Embedder",
-    NEIGHBOURS,
-    "tail_term returns (2,); expected (2, 12)",
-    tail_term=lambda self, slots, collated: torch.ones(len(slots.states)),
-)
-mistake(
-    "Embedder",
-    "segments",
-    "and input_size of the backbone, 28",
-    **embeds(lambda self, s, m: Segment(s.states[..., :12], m)),
+    "and input_size of the backbone, 12",
+    **embeds(lambda self, s, m: Segment(s.states[..., :5], m)),
 )
 mistake(
     "Embedder",
@@ -185,7 +144,6 @@ mistake(
     "self._backbone = [backbone], a list",
     made=lambda self: setattr(self, "backbone", self._backbone[0]),
 )
-mistake("Embedder", PARAMETERS, "scale is a plain tensor", made=lambda self: setattr(self, "scale", torch.ones(3)))
 mistake(
     "Embedder",
     PARAMETERS,
@@ -203,13 +161,7 @@ COUNT = itertools.count()
 mistake(
     "Embedder",
     "reader",
-    "read twice gives different ids",
-    reader={"read": lambda self, example: WordsReader.read(self, example).roll(next(COUNT))},
-)
-mistake(
-    "Embedder",
-    "reader",
-    "not KeyError('caption')",
+    "not give KeyError('caption')",
     reader={"read": lambda self, example: torch.tensor(self.encode([example.inputs[self.field]])[0])},
 )
 mistake(
@@ -253,22 +205,8 @@ def in_a_list(self):
 mistake(
     "Objective", LOSSES, "unless over_batch is set (own.loss)", **loses(Judge, lambda loss, batch: loss / batch.size)
 )
-mistake("Objective", LOSSES, "unless over_batch is set", config={"over_batch": True})
 mistake(
     "Objective", LOSSES, "count predictions", reader=collates(Labels, lambda t, rows: replace(t, counts={"loss": 1}))
-)
-for counts in ({"loss": float("nan")}, {"loss": 1, "more": 1}, {"loss": torch.tensor(1)}):
-    mistake(
-        "Objective",
-        LOSSES,
-        "expected a number of at least 0 for each of the losses ('loss',)",
-        reader=collates(Labels, lambda t, rows, counts=counts: replace(t, counts=counts)),
-    )
-mistake(
-    "Objective",
-    LOSSES,
-    "expected tensors by name",
-    reader=collates(Labels, lambda t, rows: replace(t, labels={"labels": np.zeros(3)})),
 )
 mistake(
     "Objective",
@@ -276,19 +214,7 @@ mistake(
     "two reads in one epoch give different targets; draw only from `Rows.draw`",
     reader=collates(Labels, lambda t, rows: Targets(t.counts, {"labels": torch.rand(len(rows.examples))})),
 )
-mistake(
-    "Objective",
-    WEIGHTS,
-    "the reader has a module (embedding)",
-    made=lambda self: setattr(self.reader, "embedding", nn.Embedding(2, 3)),
-)
 mistake("Objective", WEIGHTS, "keep layers as attributes or in a nn.ModuleList", made=in_a_list)
-mistake(
-    "Objective",
-    WEIGHTS,
-    "published takes weights with unknown names",
-    published=lambda self, weights: {f"other.{name}": tensor for name, tensor in weights.items()},
-)
 mistake("Objective", AGREE, "gives of the config says True, but predict says False", predict=Objective.predict)
 mistake(
     "Objective",
@@ -297,21 +223,14 @@ mistake(
     reader={"rows": lambda self, example, draw, other: [example, example]},
 )
 HIDES = {"hides": lambda self, readers: {"caption": Hiding()}}
-mistake("Objective", AGREE, "hidden of the config says []", reader=HIDES)
 mistake("Objective", "training_lowers_the_loss", "do not detach it", **loses(Judge, lambda loss, batch: loss.detach()))
-mistake(
-    "Objective",
-    "training_lowers_the_loss",
-    "Changed gives the losses ['length'], but its reader counts ['loss']",
-    forward=lambda self, *arguments: Loss({"length": Judge.forward(self, *arguments).sums["loss"]}),
-)
 
 
 def predicts(change):
     return {"predict": lambda self, *arguments: change(Judge.predict(self, *arguments))}
 
 
-mistake("Objective", "predictions", "to ['example 31']; expected ['example 0']", **predicts(lambda found: found[::-1]))
+mistake("Objective", "predictions", "returns answers to [['example 31']", **predicts(lambda found: found[::-1]))
 
 
 def writes(change, **members):
@@ -355,21 +274,8 @@ def hide_words(self, model, batch, targets):
 WAYS, LAYOUT = "every_way_of_writing", "layout_of_targets"
 BEAMS = {"config": {"refuses": lambda self, options: {"num_beams": "no"} if options.num_beams > 1 else {}}}
 mistake(
-    "Generator",
-    WAYS,
-    "answers to ['red-cat', 'red-cat', 'red-cat']; expected",
-    **writes(lambda texts, _: [row[:3] for row in texts]),
-)
-mistake(
-    "Generator",
-    WAYS,
-    "or at max_tokens, which is 8",
-    **temporarily(lambda m: m.generator.reader, "max_tokens", lambda n: 2 * n),
-)
-mistake(
     "Generator", WAYS, "a special token is written", **temporarily(lambda m: m.backbone, "forbidden_ids", lambda _: ())
 )
-mistake("Generator", WAYS, "must name an option that is set", **refusing("not with me"))
 mistake("Generator", WAYS, "`refuses` returns num_beams, but generate writes with", **BEAMS)
 mistake(
     "Generator",
@@ -395,22 +301,9 @@ mistake(
 )
 mistake(
     "Generator",
-    "overfits_one_pair",
-    "do not count slots",
-    **temporarily(
-        lambda model: model,
-        "prefix",
-        lambda known: lambda batch: replace(p := known(batch), free=p.slots.layout.real.sum(1, keepdim=True)),
-    ),
-)
-mistake(
-    "Generator",
     "trains_as_it_writes",
     "which add the terms too",
     **temporarily(lambda model: model, "prefix", lambda known: lambda batch: replace(known(batch), term=None)),
-)
-mistake(
-    "Generator", "trains_as_it_writes", 'backbones names "row"', config={"backbones": frozenset({"visible", "row"})}
 )
 
 # Data sets, metrics, extractors
@@ -434,19 +327,8 @@ mistake(
 mistake(
     "Dataset", "splits", "different examples when read or built again", **splits(lambda e, _: random.sample(e, len(e)))
 )
-mistake(
-    "Dataset",
-    "splits",
-    "is also in 'train', word for word",
-    **splits(lambda e, name: [*e, *[replace(ToyDataset().split("test")[0], id="x")] * (name == "train")]),
-)
 mistake("Dataset", "splits", "write (text,), and leave empty ones out", **every(targets=lambda e: (" ",)))
-mistake("Dataset", "splits", "leave it out", **splits(lambda e, _: [replace(e[0], targets=()), *e[1:]]))
-mistake("Dataset", "splits", "{'truth'}, but the config's are none", **every(labels=lambda e: {"truth": True}))
-for value in ((), ["a", "b"]):
-    mistake("Dataset", "splits", "inputs must be keys, texts", **every(inputs=lambda e, value=value: {"more": value}))
-mistake("Dataset", "an_unknown_split", "must raise a DataError that names it", split=lambda self, name: [])
-mistake("Dataset", "pictures", "more than once", pictures=lambda self: [*ToyDataset.pictures(self)] * 2)
+mistake("Dataset", "splits", "{'truth'}, but the config's are ()", **every(labels=lambda e: {"truth": True}))
 
 
 def scores(change):
@@ -454,17 +336,8 @@ def scores(change):
 
 
 mistake(
-    "Metric",
-    "scores",
-    "hits has 15 values for 16 examples",
-    **scores(lambda s, _: replace(s, per_example={"hits": s.per_example["hits"][1:]})),
-)
-mistake("Metric", "scores", "expected a mmgen.examples.Scores", **scores(lambda s, _: s.values))
-mistake(
     "Metric", "scores", "scores cannot be written as JSON", **scores(lambda s, _: Scores({"hits": np.float32(0.5)}))
 )
-mistake("Metric", "scores", "expected a tuple of texts", **scores(lambda s, _: replace(s, notes=("of matches"))))
-mistake("Metric", "scores", "values must be finite numbers", **scores(lambda s, _: Scores({"hits": float("nan")})))
 mistake(
     "Metric", "scores", "in another; generation i is of", **scores(lambda s, texts: Scores({"x": len(texts[0].text)}))
 )
@@ -507,11 +380,6 @@ def after(change):
 PROBE = {
     "run leaves the model in training mode; restore eval mode": lambda model, out: model.train() and None,
     "run changes weights, gradients": lambda m, out: m.backbone.words.weight.data.add_(1) is None or None,
-    "run leaves hooks on backbone.layers.0": lambda m, out: (
-        m.backbone.layers[0].register_forward_hook(lambda *_: None) and None
-    ),
-    "only into `out`": lambda model, out: Path("stray.txt").write_text("here") * 0 or None,
-    "or an empty one; write": lambda model, out: (out / "table.json").write_text("") or None,
     "name files relative": lambda model, out: ProbeResult({"table": [["file"], [str(out)]]}),
     "'other.svg' is not an SVG file": lambda model, out: ProbeResult(plots={"a": "other.svg"}),
     "a different result the second time": lambda model, out: ProbeResult({"runs": [["runs"], [next(COUNT)]]}),
@@ -520,7 +388,7 @@ for words, change in PROBE.items():
     mistake("Probe", "result", words, **after(change))
 mistake(
     "Probe",
-    "without_examples",
+    "without_texts_or_examples",
     "(ZeroDivisionError: division by zero)",
     run=lambda self, subject, out: Sure.run(self, subject, out) if subject.examples else 1 / 0,
 )
@@ -531,19 +399,11 @@ def cards(change):
 
 
 CARDS = "cards_and_lines"
-mistake("Renderer", "declarations", "renders must be a frozenset of kinds", config={"renders": frozenset()})
 mistake("Renderer", CARDS, "are 'red'; the example has", **cards(lambda card: Card(texts={"caption": (Piece("red"),)})))
-mistake(
-    "Renderer",
-    CARDS,
-    "number 2; there are 0 objects",
-    **cards(lambda c: Card(choices=(Choice((Piece("it", numbers=(2,)),)),))),
-)
 mistake("Renderer", CARDS, "expected one line of text", line=lambda self, example, prediction: "two\nlines")
 mistake(
     "Renderer", CARDS, "no labels, says what is right", **cards(lambda card: Card(bars=(Bar("red", 1.0, right=True),)))
 )
-mistake("Renderer", CARDS, "differs the second time", **cards(lambda card: Card(line=str(random.random()))))
 mistake(
     "Callback",
     "it_watches_a_run",

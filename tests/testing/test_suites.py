@@ -18,7 +18,7 @@ from kit.mistakes import CAPTIONS, Judge, Labels, failures, suite
 from kit.views import Views, ViewsObjective
 from mmgen_encoders import Bert, Roberta
 from mmgen_extractors import Detector, Roi
-from mmgen_generators import Causal, Masked
+from mmgen_generators import Masked
 from mmgen_inputs import Regions, Text
 from mmgen_scenes import Discovery, Scenes
 from pydantic import Field, SerializeAsAny, field_serializer
@@ -130,20 +130,6 @@ def test_a_causal_backbone_that_cannot_cache_passes():
 
     recurrent = {"encode": encode, "made": made, "masks": "causal", "caches": False}
     assert failures(suite("Backbone", config={"mixes": "row"}, **recurrent)) == {}
-
-
-def test_rotary_positions_pass():
-    """Positions that count only by how far apart they are."""
-
-    def encode(self, slots, cache=None, output=()):
-        relative = slots.positions - slots.positions[:, :1]
-        return mmgen.testing.TinyBackbone.encode(self, replace(slots, positions=relative), cache, output)
-
-    suite("Backbone", encode=encode)().test_types_and_positions_change_states()
-
-
-def test_a_generator_may_be_trained_with_a_backbone_that_sees_no_masks():
-    of("Generator", Causal(max_tokens=8), examples=mmgen.testing.GeneratorSuite.examples)().test_trains_as_it_writes()
 
 
 def test_what_an_author_froze_passes():

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 from kit.humaneval import SYSTEMS, make_sheet, write, write_run
-from mmgen_humaneval.form import KEY
 from mmgen_humaneval.systems import gather
 
 from mmgen.registry import installed
@@ -17,7 +16,7 @@ def run(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def sheet(run, tmp_path_factory):
-    """(page, key) of six pictures."""
+    """(data, key) of six pictures."""
     return make_sheet(gather([run], (), installed()), tmp_path_factory.mktemp("sheet"), count=6)
 
 
@@ -33,7 +32,8 @@ def key(tmp_path) -> Path:
     return write(
         tmp_path / "s.key.json",
         {
-            "format": KEY,
+            "format": "mmgen judge key 2",
+            "seed": 0,
             "sheet": "abc",
             "criteria": ["readability"],
             "systems": SYSTEMS,

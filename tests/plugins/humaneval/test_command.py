@@ -1,11 +1,10 @@
-"""The command `mmgen judge`: options, tables and files."""
+"""The command `mmgen judge`: options, tables, files, and mistakes in them."""
 
 import json
 import shutil
 
 import pytest
 from kit.humaneval import answer, command, write, write_run
-from mmgen_humaneval.form import make
 from mmgen_humaneval.systems import gather
 
 from mmgen import RunError
@@ -20,80 +19,86 @@ def test_options_that_cannot_make_a_sheet_are_reported(run, tmp_path):
         ((run, "--n", 9), "--n 9: only 8 test examples have a question by people"),
         ((run, "--step", "none"), "--step: no step 'none' has generated texts; choose from: zebrastep, quaggastep"),
         ((run, "--out", "s.txt"), "--out s.txt: file name must end in .html"),
-        ((run, "--out", ".html"), "--out .html: file name must end in .html"),
+        ((run, "--answer", "aim"), "--answer aim: example 'test-00000' has no text 'aim' among its inputs and facts"),
         ((tmp_path,), f"{tmp_path}: no recipe.json in this folder; name a run folder (runs/<name>/<profile>/seed-<n>)"),
     ):
         result = command("make", "--out", out, *arguments, *(() if "--n" in arguments else ("--n", 2)))
         assert (result.exit_code, result.output) == (1, f"error: {message}\n")
     assert command("make", run, "--n", 2, "--out", out).exit_code == 0
-    result = command("make", run, "--n", 2, "--out", out)
-    assert (
-        result.output
-        == f"error: {out}: already exists, and judges may be filling it; choose another name for --out, or delete it\n"
-    )
-    (tmp_path / "o.key.json").write_text("{}")
-    key = tmp_path / "o.key.json"
-    assert command("make", run, "--n", 2, "--out", tmp_path / "o.html").output.endswith(
-        f"error: {key}: already exists for a different sheet; choose another name for --out, or delete it\n"
-    )
+    for left in (out, tmp_path / "s.json", tmp_path / "s.key.json"):
+        result = command("make", run, "--n", 2, "--out", out)
+        assert result.output == (
+            f"error: {left}: already exists, and judges may be filling it; choose another name for --out, or delete "
+            "it\n"
+        )
+        left.unlink()
     empty = write_run(tmp_path / "empty")
     shutil.rmtree(empty / "steps")
     result = command("make", empty, "--out", tmp_path / "other.html")
     assert result.output == f"error: {empty}: no step has generated texts yet; continue the run with `mmgen run`\n"
 
 
-def test_the_same_command_continues_after_a_full_disk(run, tmp_path, monkeypatch):
-    material = gather([run], (), installed())
-    with monkeypatch.context() as full:
-        full.setattr("mmgen_humaneval.form.write_text", lambda path, text: (_ for _ in ()).throw(RunError("full")))
-        with pytest.raises(RunError, match="full"):
-            make(material, tmp_path / "s.html", count=2)
-    assert [path.name for path in tmp_path.iterdir()] == ["s.key.json"]
-    with pytest.raises(RunError, match="for a different sheet"):
-        make(material, tmp_path / "s.html", count=3)
-    assert make(material, tmp_path / "s.html", count=2).page.exists()
+def test_runs_on_one_sheet_have_different_names_and_one_test_set(tmp_path):
+    small, large = write_run(tmp_path / "small/seed-0"), write_run(tmp_path / "large/seed-0", texts="why?")
+    assert list(gather([small, large], ("quaggastep",), installed()).texts) == ["small/quaggastep", "large/quaggastep"]
+    with pytest.raises(RunError, match="duplicate run; name each run once$"):
+        gather([small, small], (), installed())
+    with pytest.raises(RunError, match="its test examples differ from those of .*; all systems of a sheet must share"):
+        gather([small, write_run(tmp_path / "other", test_size=7)], (), installed())
 
 
 def test_input_files_are_not_overwritten(key, tmp_path):
     sheet, before = write(tmp_path / "first.json", answer("first", [1, 4, 2, 5, 1, 5, 3])), key.read_bytes()
-    for path in (key, sheet):
-        result = command("score", key, sheet, "--json", path)
-        message = f"error: --json {path}: is also an input file and would be overwritten; choose another name\n"
-        assert (result.output, result.exit_code) == (message, 1)
-    assert key.read_bytes() == before
+    result = command("score", key, sheet, "--json", key)
+    message = f"error: --json {key}: is also an input file and would be overwritten; choose another name\n"
+    assert (result.output, result.exit_code, key.read_bytes()) == (message, 1, before)
 
 
-def test_the_command_prints_the_papers_table(key, tmp_path):
+def test_the_command_prints_the_papers_table_and_that_of_the_judges(key, tmp_path):
     sheets = [
         write(tmp_path / f"{name}.json", answer(name, values))
-        for name, values in (
-            ("first", [1, 4, 2, 5, 1, 5, 3]),
-            ("second", [2, 5, 2, 5, 2, 4, 3]),
-            ("third", [1, 5, 1, 5, 1, 5, 4]),
-        )
+        for name, values in (("first", [1, 4, 2, 5, 1, 5, 3]), ("second", [2, 5, 2, 5, 2, 4, 3]))
     ]
     result = command("score", key, *sheets, "--json", tmp_path / "o.json")
     assert result.exit_code == 0, result.output
     saved = json.loads((tmp_path / "o.json").read_text())
-    cell = saved["systems"]["model"]["readability"]
-    lines = result.output.splitlines()
-    assert lines[0].split("|")[1:4] == [" system ", "  readability ", "     p "]
-    assert lines[2].split() == [
-        "|",
-        "model",
-        "|",
-        f"{cell['mean']:.2f}",
-        "±",
-        f"{cell['deviation']:.2f}",
-        "|",
-        f"{cell['p']:.3f}",
-        "|",
-    ]
-    assert lines[3].split()[1] == "human" and lines[3].split()[-2] == "-"
-    assert (
-        lines[5]
-        == "3 judges, 4 pictures, 7 different questions, ratings 1 to 5; mean ± standard deviation over pictures, of "
-        "the judges' mean"
-    )
-    assert lines[7] == f"agreement, Krippendorff's alpha (ordinal): readability {saved['agreement']['readability']:.2f}"
-    assert lines[8] == "first gave 3.00 on average" and saved["missing"] == 0
+    cell, judges = saved["systems"]["model"]["readability"], saved["judges"]
+    rows = [line.replace("|", " ").split() for line in result.output.splitlines()]
+    assert rows[0] == ["system", "readability", "p"]
+    assert rows[2] == ["model", f"{cell['mean']:.2f}", "±", f"{cell['deviation']:.2f}", f"{cell['p']:.3f}"]
+    assert rows[3][0] == "human" and rows[3][-1] == "-"
+    mean, alpha = judges["first"]["readability"]
+    assert rows[5:9:2] == [["judge", "readability", "alpha"], ["first", f"{mean:.2f}", f"{alpha:.2f}"]]
+    assert rows[9] == ["all", "-", f"{saved['agreement']['readability']:.2f}"] and saved["missing"] == 0
+
+
+@pytest.mark.parametrize(
+    ("sheet", "message"),
+    [
+        (
+            answer("first", [1, 4, 2, 4, 3, None, None]),
+            ": 2 of 7 questions lack ratings (first: 3-2); complete the sheet, or use --partial",
+        ),
+        (answer("first", [1, 4, 2, 4, 3, 6, 1]), ": ratings.3-2.readability must be less than or equal to 5; give the"),
+        (answer("first", [1, 4, 2, 4, 3, 4.5, 1]), ": ratings.3-2.readability must be a valid integer"),
+        (answer("first", [1] * 7, sheet="xyz"), ": belongs to another sheet than KEY; use matching files"),
+        (answer("  ", [1] * 7), ": judge is empty; give the file that a judge saved from the page"),
+        ([1], ": must be a valid dictionary"),
+        ("[" * 1_000_000, ":1: "),
+    ],
+)
+def test_a_sheet_that_cannot_be_used_is_one_line(key, tmp_path, sheet, message):
+    path = write(tmp_path / "a.json", sheet)
+    result = command("score", key, path)
+    assert result.exit_code == 1 and result.output.startswith(f"error: {path}{message.replace('KEY', str(key))}")
+    assert result.output.count("\n") == 1
+
+
+def test_a_second_sheet_of_a_judge_and_a_file_that_is_no_key_are_named(key, tmp_path):
+    sheet = write(tmp_path / "a.json", answer("first", [1] * 7))
+    again = write(tmp_path / "b.json", answer("first ", [2] * 7))
+    result = command("score", key, sheet, again)
+    assert result.output == f"error: {again}: is the second sheet by first; give one sheet per judge\n"
+    result = command("score", sheet, sheet)
+    assert result.output.startswith(f"error: {sheet}: ")
+    assert result.output.endswith("; give the .key.json file from `mmgen judge make`\n")

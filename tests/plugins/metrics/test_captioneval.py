@@ -1,10 +1,7 @@
 """Caption metrics: equal to pycocoevalcap, with Java and without."""
 
-import io
 import shutil
-import subprocess
 from importlib.metadata import version
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -92,9 +89,7 @@ def test_equal_to_pycocoevalcap_on_real_captions(captions):
 
 
 @needs_java
-@pytest.mark.parametrize("one_program", [True, pytest.param(False, marks=pytest.mark.exhaustive)])
-def test_equal_to_pycocoevalcap_with_its_own_tokeniser_and_meteor(captions, monkeypatch, one_program):
-    """METEOR's program loads its paraphrases for eight seconds; with `one_program`, both scorers share one program."""
+def test_equal_to_pycocoevalcap_with_its_own_tokeniser_and_meteor(captions):
     from pycocoevalcap.meteor.meteor import Meteor
     from pycocoevalcap.tokenizer import ptbtokenizer
 
@@ -109,16 +104,6 @@ def test_equal_to_pycocoevalcap_with_its_own_tokeniser_and_meteor(captions, monk
         pytest.skip("pycocoevalcap's tokeniser writes into its own folder, which is read-only here")
     theirs = Meteor()
     overall, per_example = theirs.compute_score(references_by_id, hypotheses)
-
-    def running(command, **_):
-        assert command[-6:] == theirs.meteor_cmd[-6:]
-        process = theirs.meteor_p
-        process.stdin, process.stdout = (io.TextIOWrapper(end, "utf-8") for end in (process.stdin, process.stdout))
-        return process
-
-    if one_program:
-        known = SimpleNamespace(Popen=running, PIPE=subprocess.PIPE)
-        monkeypatch.setattr("mmgen_metrics.meteor.subprocess", known)
     scores = score(*rows, meteor=True, tokenizer="auto")
     assert scores.values["METEOR"] == pytest.approx(100 * overall, abs=1e-12)
     assert scores.per_example["METEOR"] == pytest.approx([100 * value for value in per_example], abs=1e-12)
@@ -168,16 +153,8 @@ def test_bad_input_is_named():
         DataError, match="^captioneval: example '1' has no reference with a word; add targets or leave the example out$"
     ):
         score(("a", "a"), ("b",))
-    with pytest.raises(DataError, match="^captioneval: no examples to score; give at least one$"):
-        score()
     generations, examples = pairs(("a", "a"), ("b", "b"))
     metric = CaptionScores(meteor=False, tokenizer="own").build()
-    with pytest.raises(
-        DataError, match="^captioneval: 1 texts for 2 examples; give one text per example, in the same order$"
-    ):
-        metric.score(generations[:1], examples)
-    with pytest.raises(
-        DataError,
-        match="^captioneval: expected a text for example '0' but got one for '1'; give texts in the order of the",
-    ):
-        metric.score(generations[::-1], examples)
+    for some in (generations[:1], generations[::-1]):
+        with pytest.raises(DataError, match="^captioneval: give one text per example, in the order of the examples$"):
+            metric.score(some, examples)

@@ -3,9 +3,8 @@
 from importlib.metadata import version
 
 import pytest
-from kit.java import COUNTS, fake_java, pairs
+from kit.java import fake_java, pairs
 from mmgen_metrics import CaptionScores
-from mmgen_metrics.java import java
 
 from mmgen.errors import UnavailableError
 
@@ -17,29 +16,6 @@ VERSION = version("pycocoevalcap")
 
 def score(*rows, **settings):
     return CaptionScores(**{"meteor": False, "tokenizer": "own", **settings}).build().score(*pairs(*rows))
-
-
-def test_java_s_answers_are_cached(monkeypatch, tmp_path):
-    line = " ".join(next(iter(COUNTS)).split())
-    answers = f"for line in sys.stdin:\n    print('{line}' if line.startswith('SCORE') else line.rstrip(), flush=True)"
-    fake_java(tmp_path, monkeypatch, f"open('{tmp_path}/starts', 'a').write('.')\n{answers}")
-    metric = CaptionScores(meteor=True, tokenizer="own").build()
-    generations, examples = pairs(("a dog", "a dog"), ("a cat", "the cat"), ("a cat", "the cat"))
-    full = metric.score(generations, examples)
-    assert metric.score(generations[1:], examples[1:]).values["METEOR"] == pytest.approx(38.324640284911277)
-    assert metric.score(generations, examples).values == full.values
-    assert (tmp_path / "starts").read_text() == "."
-
-
-def test_a_java_that_fails_is_not_started_again(monkeypatch, tmp_path):
-    fake_java(tmp_path, monkeypatch, f"open('{tmp_path}/starts', 'a').write('.')\nsys.exit('Exception: out of memory')")
-    metric = CaptionScores(meteor=True).build()
-    notes = [metric.score(*pairs((text, "a dog"), ("a cat", "a cat"))).notes for text in ("a dog", "the dog", "dogs")]
-    assert (
-        notes[0] == notes[1] == notes[2]
-        and notes[0][1] == "METEOR: unavailable, METEOR's program failed: Exception: out of memory"
-    )
-    assert (tmp_path / "starts").read_text() == ".."  # the tokeniser, and METEOR
 
 
 def test_without_java_all_but_meteor_is_there(monkeypatch, tmp_path):
@@ -56,8 +32,6 @@ def test_without_java_all_but_meteor_is_there(monkeypatch, tmp_path):
         UnavailableError, match='^captioneval: tokenizer = "java": no Java on this machine; set tokenizer = "own"$'
     ):
         score(("a", "a"), tokenizer="java")
-    with pytest.raises(UnavailableError, match="^no Java on this machine$"):
-        java()
 
 
 @pytest.mark.parametrize(
@@ -67,18 +41,13 @@ def test_without_java_all_but_meteor_is_there(monkeypatch, tmp_path):
             "print('warming up', file=sys.stderr)\nsys.exit('Exception in thread \"main\" java.lang.OutOfMemoryError')",
             'METEOR\'s program failed: Exception in thread "main" java.lang.OutOfMemoryError',
         ),
-        ("print(*['1.0'] * 23, flush=True)\ntime.sleep(60)", "METEOR's program did not answer within 0.5 s"),
-        ("print('Error: what?', flush=True)\ntime.sleep(60)", "METEOR's program failed: Error: what?"),
-        ("print('hello')\nprint('hello')", "METEOR's program returned 'hello' instead of statistics"),
-        (
-            "sys.stderr.write('x' * 10**6)\nprint('\\n'.join([' '.join(['NaN?'] * 23)] * 2))",
-            f"METEOR's program returned {' '.join(['NaN?'] * 23)!r} instead of statistics",
-        ),
+        ("print(*['1.0'] * 23, flush=True)\ntime.sleep(60)", "METEOR's program did not answer within 1 s"),
+        ("print('hello')", "METEOR's program returned 'hello\\n' instead of statistics"),
     ],
 )
 def test_a_java_that_fails_half_way_costs_meteor_only(monkeypatch, tmp_path, body, reason):
     fake_java(tmp_path, monkeypatch, body)
-    patience = 0.5 if "0.5" in reason else 600
+    patience = 1 if "1 s" in reason else 600
     scores = score(("a dog", "a dog"), ("a cat", "the cat"), meteor=True, timeout=patience)
     assert scores.values["METEOR"] is None and scores.values["BLEU-1"] > 0
     assert scores.notes[1] == f"METEOR: unavailable, {reason}"

@@ -36,11 +36,12 @@ def test_heads_are_counted_as_visualbert_counts_them():
     tally = Tally()
     fits = torch.tensor([True, False])
     for looked in ([[0.5, 0.1], [0.06, 0.04]], [[0.2, 0.6], [0.06, 0.04]]):
-        tally.add(torch.tensor([looked]), fits, surest=1, scored=True)
+        tally.add(torch.tensor([looked]), fits, surest=1)
     assert tally.right.tolist() == [[1, 2]] and tally.percent(tally.regions).tolist() == [
         [pytest.approx(70), pytest.approx(10)]
     ]
-    assert tally.rank_heads() == [(0, 1), (0, 0)] and tally.is_active((0, 0), 0.2) and not tally.is_active((0, 1), 0.2)
+    assert tally.rank_heads(0) == [(0, 1), (0, 0)]
+    assert tally.rank_heads(0.2) == [(0, 0)] and tally.rank_heads(0.2, active=False) == [(0, 1)]
     assert (tally.confident, tally.any_region, tally.at_best) == (0, 1.0, 2)
 
 
@@ -48,11 +49,11 @@ def test_every_head_is_drawn_within_its_panel(tmp_path, monkeypatch):
     """Panels share an axis, and the highest head may be in any of them."""
     low, high = Tally(), Tally()
     for _ in range(10):
-        low.add(torch.tensor([[[0.2, 0.6], [0.3, 0.4]]]), torch.tensor([False, False]), surest=1, scored=True)
-        high.add(torch.tensor([[[0.6, 0.2], [0.4, 0.3]]]), torch.tensor([True, False]), surest=1, scored=True)
+        low.add(torch.tensor([[[0.2, 0.6], [0.3, 0.4]]]), torch.tensor([False, False]), surest=1)
+        high.add(torch.tensor([[[0.6, 0.2], [0.4, 0.3]]]), torch.tensor([True, False]), surest=1)
     drawn = []
     monkeypatch.setattr(heads.plotting, "save", lambda figure, path: drawn.extend(figure.axes))
-    heads._draw_panels([("low", 0, low), ("high", 1, high)], 0.2, tmp_path / "figure")
+    heads.draw([("low", 0, low), ("high", 1, high)], 0.2, tmp_path / "figure")
     assert len(drawn) == 2
     for axes in drawn:
         lowest, highest = axes.get_ylim()

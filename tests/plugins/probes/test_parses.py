@@ -1,8 +1,7 @@
-"""Parses and phrases of captions: read from files, refused if they are damaged."""
+"""Parses of captions: read from files, refused if they are damaged."""
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,41 +9,8 @@ from kit.probes import EXAMPLES, FACTS, subject
 from mmgen_probes import Grounding, parses, phrases
 
 from mmgen import DataError
-from mmgen.examples import Example
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
-
-
-XML = """<annotation><size><width>200</width><height>100</height></size>
-<object><name>7</name><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>101</xmax><ymax>51</ymax></bndbox></object>
-<object><name>7</name><name>8</name><bndbox><xmin>101</xmin><ymin>51</ymin><xmax>201</xmax><ymax>101</ymax></bndbox></object>
-<object><name>9</name><scene>1</scene><nobndbox>1</nobndbox></object></annotation>"""
-
-
-SENTENCES = (
-    "[/EN#7/animals A red cat] near [/EN#9/scene the street] and [/EN#8/other/bodyparts water] "
-    ".\n[/EN#7/animals The cat] .\n"
-)
-
-
-@pytest.fixture
-def flickr(tmp_path) -> Path:
-    for part in ("Sentences", "Annotations"):
-        (tmp_path / part).mkdir()
-    (tmp_path / "Sentences/1000.txt").write_text(SENTENCES)
-    (tmp_path / "Annotations/1000.xml").write_text(XML)
-    return tmp_path
-
-
-def test_flickr30k_entities_are_read(flickr):
-    known = [Example("a", {"image": "1000.jpg", "caption": "x"}), Example("b", {"image": "1001", "caption": "x"})]
-    first, second = phrases.flickr30k(flickr, known, "image", "caption")
-    assert first.text == "A red cat near the street and water ." == first.example.inputs["caption"]
-    assert [first.text[phrase.first : phrase.end] for phrase in first.phrases] == ["A red cat", "water"]
-    assert first.phrases[0].boxes == ((0, 0, 0.5, 0.5), (0.5, 0.5, 1, 1)) and first.phrases[1].boxes == (
-        (0.5, 0.5, 1, 1),
-    )
-    assert second.text == "The cat ."
 
 
 CONLLU = """# text = a red cat near the water
@@ -81,8 +47,7 @@ def test_words_bound_to_a_phrase_are_found_in_both_directions(tmp_path):
         ("det", "the"),
         ("nmod", "cat"),
     ]
-    split = sentences["can'tit"]
-    assert [(word.form, word.first, word.end) for word in split] == [("Ca", 0, 5), ("n't", 0, 5), ("it", 5, 7)]
+    assert [(word.first, word.end) for word in sentences["can'tit"]] == [(0, 5), (0, 5), (5, 7)]
 
 
 def test_only_parsed_captions_have_relations(drawn, tmp_path):
@@ -118,4 +83,4 @@ def test_relations_come_from_the_data_set(tmp_path):
     wrong = [replace(entry, facts={**FACTS, "parses": [parse[:-1]]}) for entry in EXAMPLES]
     with pytest.raises(DataError) as error:
         Grounding().build().run(subject("image caption", examples=wrong), tmp_path / "facts")
-    assert str(error.value) == "example 'e0': the parse has 5 words, but the caption has 6"
+    assert str(error.value) == "example 'e0': the parse does not match the words of the caption"

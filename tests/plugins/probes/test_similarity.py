@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,13 +9,12 @@ from kit.probes import EXAMPLES, FACTS, Pictured, model, subject
 from mmgen_encoders import Bert
 from mmgen_inputs import Text
 from mmgen_probes import Similarity
-from mmgen_probes.run_steps import picture_and_text
-from mmgen_probes.similarity import SimilarityProbe, start_states
+from mmgen_probes.similarity import curve, start_states
 
-from mmgen import DataError, UnavailableError
+from mmgen import UnavailableError
 from mmgen.attention_maps import collate
-from mmgen.examples import Example
 from mmgen.model import compose
+from mmgen.progress import Progress
 from mmgen.testing import Greedy
 from mmgen.testing.toy import TEXTS
 
@@ -54,23 +52,6 @@ def test_similarity_is_the_cosine_of_cls_that_transformers_itself_gives(drawn, t
     assert (tmp_path / "similarity.png").stat().st_size > 1000
 
 
-def test_inputs_of_other_data_are_not_compared():
-    """A model may read texts that these examples lack: those of another step's own data."""
-
-    class Reads:
-        def __init__(self, field, boxes):
-            self.field, self.boxes = field, boxes
-
-        def describe(self, example):
-            if self.field not in example.inputs:
-                raise DataError(f"has no {self.field}")
-            return {"boxes": self.boxes}
-
-    embedders = {"question": Reads("question", []), "caption": Reads("caption", []), "image": Reads("image", [[0] * 4])}
-    model = SimpleNamespace(embedders=embedders, inputs=tuple(embedders))
-    assert picture_and_text(model, Example("x", {"caption": "a", "image": "b"}), model.inputs) == ("image", "caption")
-
-
 def test_unpaired_is_never_a_picture_and_another_caption_of_its_own(tmp_path):
     """If every caption of a data set is an example, a picture's captions follow one another."""
     first, second = EXAMPLES[0], replace(EXAMPLES[1], inputs={**EXAMPLES[1].inputs, "caption": FACTS["captions"][1]})
@@ -78,12 +59,12 @@ def test_unpaired_is_never_a_picture_and_another_caption_of_its_own(tmp_path):
     Similarity().build().run(subject("caption", examples=doubled), tmp_path)
     assert json.loads((tmp_path / "similarity.json").read_text())["curves"]["s0"]["unpaired"] is None
     bert = model(0)
-    curve = SimilarityProbe(Similarity()).curve(bert, ("image", "caption"), [*doubled, second], lambda count: None)
+    values = curve(bert, ("image", "caption"), [*doubled, second], Progress())
     image_states, caption_states = (start_states(bert, name, [*doubled, second]) for name in ("image", "caption"))
     cosines = torch.cosine_similarity(
         image_states[:, [0, 2]], caption_states[:, [2, 1]], dim=-1
     )  # the first picture, and the third example's
-    assert curve.unpaired == pytest.approx(cosines.mean(1).tolist(), abs=1e-4)
+    assert values.unpaired == pytest.approx(cosines.mean(1).tolist(), abs=1e-4)
 
 
 def test_padding_and_neighbours_do_not_change_a_state():
@@ -107,10 +88,11 @@ def test_similarity_of_a_model_without_pictures_or_with_a_causal_encoder_is_refu
     with pytest.raises(UnavailableError) as error:
         Similarity().build().run(subject("caption", models=[texts]), tmp_path)
     assert (
-        str(error.value) == "s0: needs a picture and a text, but the model reads caption; name two inputs with 'inputs'"
+        str(error.value)
+        == "s0: needs a picture and a text, but the model reads caption; name two of its inputs with 'inputs'"
     )
     causal = model()
     causal.backbone.masks = "causal"
     with pytest.raises(UnavailableError) as error:
         Similarity().build().run(subject("caption", models=[causal]), tmp_path)
-    assert str(error.value) == "s0: EncoderBackbone reads from left to right, so its first slot [CLS] sees no input"
+    assert str(error.value) == "s0: the encoder reads from left to right, so its first slot [CLS] sees no input"

@@ -48,9 +48,6 @@ def test_pairs_are_scored_against_those_of_a_recipe(files, tmp_path):
     assert done.exit_code == 0, done.output
     assert cells(done.output)["accuracy"][:3] == ["100.00", "50.00", "+50.00"]
     assert cells(done.output)["consistency"][:2] == ["100.00", "0.00"]
-    refused = score(ours, "--references", theirs, "--metric", "pair_accuracy")
-    assert refused.output.endswith("theirs.csv: the references of a task are those of a recipe or of a run; name its "
-                                   "file or folder\n")  # fmt: skip
 
 
 def test_vcr_probabilities_are_scored(files, tmp_path):
