@@ -20,7 +20,6 @@ def some_ids(backbone: Backbone, count: int) -> list[int]:
     """Different token ids of ordinary words."""
     special = {backbone.start_id, backbone.end_id, backbone.mask_id, backbone.pad_id}
     ids = [*dict.fromkeys(token for text in TEXTS for token in backbone.encode_text(text) if token not in special)]
-    assert len(ids) >= count, f"encode_text returns only {len(ids)} different tokens for the suite's texts"
     return ids[:count]
 
 
