@@ -76,7 +76,7 @@ class Child:
         self.connection.close()
 
     def wait(self) -> None:
-        """Wait for the end of the process."""
+        """Wait for its end."""
         self._process.wait()
 
 
