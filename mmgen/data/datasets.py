@@ -53,23 +53,14 @@ class Datasets:
 
     def sources(self, step: str) -> dict[str, Source]:
         """The sources a step is trained on, by name."""
-        return {
-            name: Source(
-                self._read(_key(config), config.train_split),
-                self._validation_examples(config),
-                config.share,
-                config.inputs or (),
-                config.objectives or (),
-                name,
-            )
-            for name, config in self.recipe.sources(step).items()
-        }
-
-    def _validation_examples(self, config: DatasetConfig) -> Sequence[Example]:
-        """The examples for the validation loss; empty if the data set has no such split or trains on it."""
-        split = config.validation_split
-        has_split = split in self._dataset(config).splits() and split != config.train_split
-        return self._read(_key(config), split) if has_split else ()
+        sources = {}
+        for name, config in self.recipe.sources(step).items():
+            key, split, train_split = _key(config), config.validation_split, config.train_split
+            has_split = split in self._dataset(config).splits() and split != train_split
+            validation = self._read(key, split) if has_split else ()
+            read = config.share, config.inputs or (), config.objectives or ()
+            sources[name] = Source(self._read(key, train_split), validation, *read, name)
+        return sources
 
     def scored_by(self, step: str) -> Sequence[Example]:
         """The examples a step writes or predicts for: from its own data, else from the recipe's. Raises DataError if

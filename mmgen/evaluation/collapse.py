@@ -1,4 +1,4 @@
-"""Remarks on texts: a model that writes nothing or the same for every input; a text that repeats itself or stutters."""
+"""Remarks on texts: a model that writes nothing or the same for every input; a text that stutters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 FEWEST = 5  # equal texts; fewer mean nothing
-REPEATED = 8  # words; in shorter texts, repetition may be chance
 TWICE = re.compile(r"\b(\w+)\s+\1\b|\b(\w+(?:\W+\w+){1,11})\W+\2\b", re.IGNORECASE)  # "the the", "the dog the dog"
 MEND = "the texts say little about the input; train longer or with another learning rate, and check the loss curve"
 
@@ -24,12 +23,9 @@ def collapsed(texts: Sequence[str]) -> str:
 
 
 def repeats_itself(text: str) -> str:
-    """A remark if a text has no word, repeats few words, or has words twice in a row; "" otherwise."""
-    words = text.split()
+    """A remark if a text has no word, or has words twice in a row; "" otherwise."""
     if not any(letter.isalnum() for letter in text):
         return "the text contains no word"
-    if len(words) >= REPEATED and 3 * len(set(words)) <= len(words):
-        return f"the text repeats itself: {len(words)} words, {len(set(words))} of them different"
     if twice := TWICE.search(text):
         return f"the text stutters: '{twice[0][:60]}'"
     return ""

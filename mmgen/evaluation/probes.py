@@ -26,11 +26,13 @@ def run_probe(config: ProbeConfig, name: str, subject: ProbeInput, seed: int, fo
 
 def text(findings: ProbeResult) -> str:
     """The tables in Markdown, readable in a terminal too, and the notes."""
-    shown = [
-        f"{title}\n\n{table([[cell if isinstance(cell, str) else number(cell) for cell in row] for row in rows])}"
-        for title, rows in findings.tables.items()
-    ]
+    shown = [f"{title}\n\n{table([[*map(cell, row)] for row in rows])}" for title, rows in findings.tables.items()]
     return "\n\n".join([*shown, "\n".join(findings.notes)]).strip()
+
+
+def cell(value: str | float | None) -> str:
+    """A value in a table of findings, as text."""
+    return value if isinstance(value, str) else number(value)
 
 
 def read(folder: Path) -> dict[str, ProbeResult]:

@@ -13,7 +13,7 @@ from ..data.datasets import ScoredOn
 from ..errors import RunError
 from ..evaluation import probes as probe
 from ..files import read_table, write_text
-from ..progress import Progress, number
+from ..progress import Progress
 from ..recipe import show
 from ..recipe.layers import Layered
 from ..recipe.tables import GENERATOR, Recipe
@@ -118,9 +118,6 @@ def _probe_results(folder: Path) -> list[dict[str, Any]]:
     for name, findings in probe.read(folder).items():
         files = {title: folder / name / Path(file).name for title, file in findings.plots.items()}
         plots = [_plot(title, file.read_text(encoding="utf-8")) for title, file in files.items()]
-        tables = {
-            title: [[cell if isinstance(cell, str) else number(cell) for cell in row] for row in rows]
-            for title, rows in findings.tables.items()
-        }
+        tables = {title: [[*map(probe.cell, row)] for row in rows] for title, rows in findings.tables.items()}
         results.append({"name": name, "plots": plots, "tables": tables, "notes": findings.notes})
     return results

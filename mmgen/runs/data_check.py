@@ -77,13 +77,6 @@ def all_findings(recipe: Recipe, datasets: Datasets) -> Iterator[Finding]:
         yield Finding(str(error))
 
 
-def findings(recipe: Recipe, datasets: Datasets, steps: Sequence[str]) -> Iterator[Finding]:
-    """What the data of these steps lack."""
-    yield from _gaps(recipe, datasets, steps)
-    for name, remark in random_features(recipe.inputs).items():
-        yield Finding(f"{name}: {remark}", stops=False)
-
-
 def _splits(
     recipe: Recipe, datasets: Datasets, steps: Sequence[str]
 ) -> Iterator[tuple[str, Sequence[Example], tuple[str, ...]]]:
@@ -103,8 +96,9 @@ def _splits(
             yield f"step '{step}', split '{split}'", datasets.scored_by(step), inputs
 
 
-def _gaps(recipe: Recipe, datasets: Datasets, steps: Sequence[str]) -> Iterator[Finding]:
-    """Examples that lack an input or a target, and images without features; each of a split for the first step only."""
+def findings(recipe: Recipe, datasets: Datasets, steps: Sequence[str]) -> Iterator[Finding]:
+    """Examples that lack an input or a target and images without features, each of a split for the first step only;
+    features of random networks."""
     seen = set[tuple[int, str]]()
 
     @cache
@@ -141,6 +135,8 @@ def _gaps(recipe: Recipe, datasets: Datasets, steps: Sequence[str]) -> Iterator[
                 what = f"{features}: no features" if features else "no picture"
                 what = f"{place}: {what} for {len(absent):,} of {len(read):,} images"
                 yield Finding(f"{what}; add them, or leave the images out", absent)
+    for name, remark in random_features(recipe.inputs).items():
+        yield Finding(f"{name}: {remark}", stops=False)
 
 
 def _keys(example: Example, config: EmbedderConfig) -> Iterator[str]:

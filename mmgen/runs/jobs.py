@@ -76,7 +76,7 @@ class Child:
         self.connection.close()
 
     def wait(self) -> None:
-        """Wait for the end of the process."""
+        """Wait for its end."""
         self._process.wait()
 
 
@@ -128,24 +128,20 @@ class Children:
         self._waiting = [name for name in self.names if name not in self._done]
         self._idle, self._training = list[Child](), dict[Connection, Child]()
 
-    def begin(self, names: Sequence[str]) -> int:
-        """Train such of these steps while features are extracted, all but one of the children at most; how many."""
-        names = [name for name in self._waiting if name in names]
-        self._start(names, self.jobs.count - 1, self.settings._replace(only=tuple(names)))
-        return len(self._training)
-
-    def start(self) -> None:
-        """Train as many steps as can start; none in children if there is one job."""
-        self._start(self._waiting, self.jobs.count * (self.jobs.count > 1), self.settings)
-
-    def _start(self, names: Sequence[str], most: int, settings: Settings) -> None:
-        startable = [name for name in names if self.recipe.steps[name].before in self._done]
-        for name in startable[: most - len(self._training)]:
+    def start(self, names: Sequence[str] | None = None) -> int:
+        """Train as many steps as can start, none in children if there is one job; how many train. `names`: those that
+        may while features are extracted, in all but one of the children at most."""
+        most, settings = self.jobs.count * (self.jobs.count > 1), self.settings
+        if names is not None:
+            most, settings = self.jobs.count - 1, settings._replace(only=tuple(names))
+        startable = [name for name in self._waiting if self.recipe.steps[name].before in self._done]
+        for name in [name for name in startable if names is None or name in names][: most - len(self._training)]:
             self._waiting.remove(name)
             new = self.folder, self.recipe, settings, len(self._training)
             child = self._idle.pop() if self._idle else self.jobs.start(*new)
             self._training[child.connection] = child
             child.train(name)
+        return len(self._training)
 
     def train(self, events: Events) -> Iterator[str]:
         """Train all steps, and yield each that is trained; for one job, yield untrained steps. Raises the error of a

@@ -153,7 +153,7 @@ class _Run:
         recipe, threads, begun = self.recipe, torch.get_num_threads(), 0
         absent = {name for name, path in files.items() if not path.exists()}
         if absent and not self.folder.outdated(recipe):
-            begun = children.begin([name for name in todo if not absent & {*inputs_of(recipe, [name])}])
+            begun = children.start([name for name in todo if not absent & {*inputs_of(recipe, [name])}])
         if begun and self.settings.threads == AUTO:
             torch.set_num_threads(max(1, threads - begun))
         fill_stores(recipe, files, self.datasets, self.processes, self.progress)

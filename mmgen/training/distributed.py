@@ -67,15 +67,9 @@ def start() -> Processes:
     if not processes.is_main_process:
         logging.disable(logging.INFO)  # messages appear once
     if expected > 1:
-        atexit.register(leave)
+        # an open group may abort its process at exit, and `torchrun` then reports a failed run
+        atexit.register(lambda: distributed.is_initialized() and distributed.destroy_process_group())
     return processes
-
-
-def leave() -> None:
-    """Close the process group. (An open group may abort its process at exit, and `torchrun` then reports a failed
-    run.)"""
-    if distributed.is_initialized():
-        distributed.destroy_process_group()
 
 
 def all_reduce_sum(processes: PartialState, tensors: Sequence[Tensor]) -> None:

@@ -18,8 +18,6 @@ from .context import StepContext
 from .distributed import start
 from .train import init_objective, train
 
-NAME = "fit"  # of the step: draws depend on it
-
 
 def fit(
     model: Model,
@@ -48,6 +46,6 @@ def fit(
             init_objective(model, name, seed)
             model.initialised.add(name)
     with TemporaryDirectory(prefix="mmgen-") as folder:
-        context = StepContext(NAME, step, seed, Path(folder), start(), Progress())
+        context = StepContext("fit", step, seed, Path(folder), start(), Progress())
         train(model, context, [Source(examples, validation or ())])
         return [json.loads(line) for line in (Path(folder) / "log.jsonl").read_text(encoding="utf-8").splitlines()]

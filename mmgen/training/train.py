@@ -27,7 +27,6 @@ from ..data.sizes import Sizes
 from ..errors import RunError
 from ..model import Model
 from ..oom import ADVICE_SMALLER, as_run_error
-from ..recipe.training import Training
 from ..storage.weights import load_state, read_tensors, save_weights, state, write_tensors
 from ..tensors import Batch, Loss
 from .accumulate import Accumulator, Material, Means, Micros, validate
@@ -92,7 +91,7 @@ class Trainer:
 
     def __init__(self, model: Model, context: StepContext, material: Material) -> None:
         self.model, self.context, self.material = model, context, material
-        self.processes, self.plan = context.accelerator, material.plan
+        self.processes, self.plan, self.training = context.accelerator, material.plan, context.step.training
         self.validates = any(stream.source.validation for stream in material.streams)
         self.stopping = False
         set_learning(model, context.step)
@@ -104,10 +103,6 @@ class Trainer:
         if self.checkpoint.path.exists():
             self._resume()
         broadcast(self.processes, [*state(model).values()])
-
-    @property
-    def training(self) -> Training:
-        return self.context.step.training
 
     def run(self, stop: Callable[[], bool]) -> None:
         """Run the remaining updates. `stop`: whether this process is to stop; then all stop after the current update,

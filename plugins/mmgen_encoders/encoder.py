@@ -147,7 +147,7 @@ class EncoderBackbone(Backbone):
         """The masked-language-model head. Override this for a family whose head reads more than states."""
         rows = states.reshape(1, -1, states.shape[-1])
         logits: Tensor = head_alone(self.model)(inputs_embeds=rows).logits
-        return logits.reshape(*states.shape[:-1], -1)
+        return logits.reshape(*states.shape[:-1], logits.shape[-1])
 
     def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """The encoder's tensors among published weights, by transformers' names with any prefix. Families with other

@@ -157,7 +157,7 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
     run = load_model(PLACE, "image_frozen")
     picture = next(iter(run.recipe.data.build().pictures()))
     (prepared,) = run.prepare([Query("x", {"picture": picture})])
-    record = prepared.read.rows[0].example.inputs["image"]
+    record = prepared.read[0].example.inputs["image"]
     (path,) = PLACE.parent.glob("features/*")
 
     stored = FeatureStore(path).read(picture.key)

@@ -101,7 +101,7 @@ def test_two_inputs_of_one_field_have_values_of_their_own(predictor):
         Query("b", {"sound": "dog a barks a dog", "image": SEEN, "caption": "a dog"}),
     ]
     for prepared, sound in zip(predictor.prepare(queries), ("a bark", "dog a barks a dog"), strict=True):
-        example = prepared.read.rows[0].example
+        example = prepared.read[0].example
         assert example.seen_by("image").inputs["image"].key == "seen"
         assert example.seen_by("sound").inputs["image"] == sound
     first, second = predictor.ask_all(queries)

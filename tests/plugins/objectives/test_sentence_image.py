@@ -59,7 +59,7 @@ def test_validation_draws_from_all_captions_as_training_does():
         objectives=Objectives({"fits": SentenceImage()}),
     )
     collate = Collator(composed, composed.inputs, ["fits"], RngKey(0, "s"), EXAMPLES)
-    rows = [row.example for example in EXAMPLES for row in collate.read(example).rows]
+    rows = [row.example for example in EXAMPLES for row in collate.read(example)]
     fitting = [row.inputs for row in rows if row.labels["drawn"]]
     assert len(fitting) > 2 and all(inputs["caption"] != inputs["second"] for inputs in fitting)
 
