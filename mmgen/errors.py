@@ -124,6 +124,10 @@ class DataError(MmgenError):
     """Files that are missing, damaged, or do not fit together."""
 
 
+class MissingInput(DataError):
+    """An example that lacks what a reader of an input reads."""
+
+
 class RunError(MmgenError):
     """A run folder that cannot be used: of a different recipe, damaged, or without the requested step."""
 

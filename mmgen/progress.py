@@ -1,24 +1,29 @@
-"""Output for people: progress lines, aligned tables, numbers, HTML tables of notebooks.
+"""Output for people: progress lines, text fitted to the terminal, aligned tables, numbers, HTML tables of notebooks.
 
-Everything that is printed goes through `tell` or `Bars`, so that text from outside cannot control the terminal. Files
-and JSON keep texts unchanged. Stages report to a `Progress`.
+Everything that is printed goes through `tell` or `Bars`: text from outside cannot control the terminal, and wide tables
+are fitted to its width. Files and JSON keep texts unchanged. Stages report to a `Progress`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import math
+import re
+import shutil
 import sys
 import time
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
+from typing import TextIO
 
 from .errors import printable
 
 LINE = "{desc:<26} {n_fmt:>6}/{total_fmt:<6} {rate_noinv_fmt:<20} {elapsed}<{remaining}{postfix}"  # of a task
 EVERY = 20.0  # seconds between lines without a terminal
+CELL_ENDS = re.compile(r"(?<!\\)\|")  # in a line of a table
 Advance = Callable[..., None]  # advance(steps=1, text="loss 2.31")
 
 
@@ -91,10 +96,43 @@ def columns(text: str) -> int:
 
 
 def tell(text: object = "", *, err: bool = False) -> None:
-    """Print for people, escaped."""
+    """Print for people: escaped, with tables fitted to the width of a terminal."""
     stream = sys.stderr if err else sys.stdout
     with contextlib.suppress(*[OSError] * err):  # the terminal may be closed, and there is nowhere to say so
-        print(printable(str(text)), file=stream, flush=True)
+        print(fitted(printable(str(text)), width(stream)), file=stream, flush=True)
+
+
+def width(stream: TextIO | None) -> int | None:
+    """Columns of a stream's terminal; None without a terminal, where lines may have any length."""
+    return shutil.get_terminal_size().columns if stream is not None and stream.isatty() else None
+
+
+def fitted(text: str, width: int | None) -> str:
+    """A text whose tables (of `table`) fit into `width` columns: wide ones are split into tables below one another."""
+    if width is None:
+        return text
+    parts: list[str] = []
+    for in_table, group in itertools.groupby(text.split("\n"), lambda line: line.startswith("|")):
+        lines = [*group]
+        if in_table and max(map(columns, lines)) > width and set("".join(lines[1:2])) == set("|-:"):
+            parts.append(_split_table(lines, width))
+        else:
+            parts += lines
+    return "\n".join(parts)
+
+
+def _split_table(lines: list[str], width: int) -> str:
+    """A table split into several, each with the leading columns of words, with blank lines between them."""
+    rows = [CELL_ENDS.split(line)[1:-1] for line in lines]
+    words = sum(not rule.endswith(":") for rule in rows[1])
+    pieces, left = list[list[int]](), 0
+    for place, rule in enumerate(rows[1][words:], words):
+        left -= len(rule) + 1
+        if left < 0 or not pieces:
+            pieces.append([*range(words)])
+            left = width - 1 - sum(len(rows[1][column]) + 1 for column in (*pieces[-1], place))
+        pieces[-1].append(place)
+    return "\n\n".join("\n".join(f"|{'|'.join(row[n] for n in piece)}|" for row in rows) for piece in pieces)
 
 
 def table(rows: Sequence[Sequence[str]], texts: int = 1) -> str:

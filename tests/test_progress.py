@@ -1,4 +1,4 @@
-"""Printed output: untrusted text cannot control a terminal, a task's line keeps its counts."""
+"""Printed output: untrusted text cannot control a terminal, wide lines are fitted, a task's line keeps its counts."""
 
 import ast
 import io
@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from mmgen.errors import printable
-from mmgen.progress import Bars, columns, number, table, tell
+from mmgen.progress import Bars, columns, fitted, number, table, tell
 
 ROOT = Path(__file__).resolve().parents[1]
 ODD = "\x1b[31mred\x1b[2J \x1b]8;;http://evil\x07link \u202eabc \x9b1m \x7f\r"
@@ -46,6 +46,32 @@ def test_a_log_is_printable(capsys):
     assert capsys.readouterr().err == f"{SPELT}: skipped\n"
 
 
+WIDE = table([["step", "BLEU-1", "BLEU-2", "relevance"], ["both", "1.00", "2.00", "3.00"]])
+NARROW = """\
+| step | BLEU-1 | BLEU-2 |
+|------|-------:|-------:|
+| both |   1.00 |   2.00 |
+
+| step | relevance |
+|------|----------:|
+| both |      3.00 |"""
+
+
+def test_a_table_too_wide_stands_in_pieces():
+    assert fitted(WIDE, None) == fitted(WIDE, 80) == fitted(WIDE, 38) == WIDE
+    assert fitted(WIDE, 37) == NARROW
+    assert max(map(len, fitted(WIDE, 5).splitlines())) == len("| step | relevance |")
+
+
+def test_columns_of_words_begin_every_piece():
+    two = table([["step", "run", "A", "B"], ["both", "one", "1", "2"]], texts=2)
+    assert fitted(two, 20).splitlines()[::2] == ["| step | run | A |", "| both | one | 1 |", "| step | run | B |"] + [
+        "| both | one | 2 |"
+    ]
+    words = table([["a", "b"], ["x" * 9, "y" * 9]], texts=2)
+    assert fitted(words, 10) == words
+
+
 def test_wide_letters_take_two_columns_and_marks_none():
     assert [columns(text) for text in ("a cat", "猫 が", "e\u0301", "می‌خواهم", "ﾈｺ", "💥")] == [5, 5, 1, 7, 2, 2]
     rows = [["步骤", "BLEU-1", "相关"], ["both", "1.00", "2.00"], ["看猫|图", "-", "3.00"]]
@@ -55,6 +81,8 @@ def test_wide_letters_take_two_columns_and_marks_none():
 | both     |   1.00 | 2.00 |
 | 看猫\\|图 |      - | 3.00 |"""
     assert table(rows) == wide
+    pieces = fitted(wide, 21).split("\n\n")
+    assert [piece.splitlines()[-1] for piece in pieces] == ["| 看猫\\|图 |      - |", "| 看猫\\|图 | 3.00 |"]
 
 
 class Terminal(io.StringIO):
@@ -68,10 +96,10 @@ def test_a_task_in_a_terminal_keeps_counts_and_times(monkeypatch):
     bars = Bars()
     with bars.task("both_scratch: training", 64000, "questions", done=8000) as advance:
         advance(24000, f"loss 3.435 {ODD}")
-        bars.say("a line")
+        bars.say(WIDE)
     last = re.split(r"[\r\n]", terminal.getvalue().strip())[-1]
     assert last.split()[:3] == ["both_scratch:", "training", "32000/64000"] and "questions/s 00:00<00:0" in last
-    assert f"loss 3.435 {SPELT}" in last and "a line" in terminal.getvalue()
+    assert f"loss 3.435 {SPELT}" in last and WIDE in terminal.getvalue()
 
 
 def test_a_log_file_gets_a_line_now_and_then_and_the_last_once(monkeypatch, capsys):

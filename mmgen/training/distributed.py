@@ -68,8 +68,13 @@ def start() -> Processes:
         logging.disable(logging.INFO)  # messages appear once
     if expected > 1:
         # an open group may abort its process at exit, and `torchrun` then reports a failed run
-        atexit.register(lambda: distributed.is_initialized() and distributed.destroy_process_group())
+        atexit.register(_leave)
     return processes
+
+
+def _leave() -> None:
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
 
 
 def all_reduce_sum(processes: PartialState, tensors: Sequence[Tensor]) -> None:
