@@ -29,7 +29,7 @@ for name, findings in probe({run!r}).items():
 def packages(tmp_path_factory) -> dict[str, Path]:
     """A package of every kind, each with a name of two words."""
     with contextlib.chdir(tmp_path_factory.mktemp("made")):
-        return {kind: create(f"my-{kind}", kind, installed())[0].absolute() for kind in KINDS}
+        return {kind: create(f"my-{kind}", kind, installed())[0].parent.absolute() for kind in KINDS}
 
 
 @pytest.fixture(scope="module")
