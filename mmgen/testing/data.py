@@ -65,7 +65,6 @@ class DatasetSuite(Suite[DatasetConfig]):
 
     def test_description(self) -> None:
         description = self.dataset().describe()
-        assert_json(description, "what describe() returns")
         assert description.get("licence") and description.get("source"), "describe() has no 'licence' or no 'source'"
 
     def test_pictures(self) -> None:
