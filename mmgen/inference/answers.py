@@ -23,7 +23,7 @@ class Answer:
     id          the id of the query
     texts       the texts of a step that writes, best first
     prediction  the prediction of a step that predicts a label, a choice, a region or boxes
-    remarks     hints for the user: truncated texts, unknown words, a text that repeats itself, stutters or has no end
+    remarks     hints for the user: truncated texts, unknown words, a text that stutters or is cut
     choices     of a step that predicts a choice: the texts to choose from, if the query has them
     error       why the query could not be read; such an answer has no texts and no prediction
     pictures    the pictures of the query

@@ -143,7 +143,7 @@ def test_weights_of_another_width_are_refused_with_the_recipes_line(published_be
     said = refused(model, "weights:wide.bin")
     assert said.startswith("'wide.bin': backbone: ")
     assert (
-        f"'bert.embeddings.word_embeddings.weight' has shape ({words[0]}, 32), but "
+        f"'model.bert.embeddings.word_embeddings.weight' has shape ({words[0]}, 32), but "
         f"backbone.model.bert.embeddings.word_embeddings.weight has shape ({words[0]}, 16); set the sizes" in said
     )
 
