@@ -28,7 +28,7 @@ NEEDED = {
         "probes.grounding.type: no probe is called 'grounding'",
     ],
     "mmgen_scenes": [
-        "data.type: no dataset is called 'scenes'; did you mean 'scene_pairs'?",
+        "data.type: no dataset is called 'scenes'",
         "metrics.meaning.type: no metric is called 'discovery'; did you mean 'diversity'?",
     ],
     "mmgen_extractors": ["inputs.image.extractor.type: no extractor is called 'roi'"],

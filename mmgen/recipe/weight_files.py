@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def weight_files(text: str) -> list[Path] | None:
     if not path.name.endswith((*WEIGHT_FILES, INDEX)):
         raise DataError(f"'{text}': not a weights file by its name; {EXPECTED}")
     files = [path.with_name(name) for name in names_in_index(path)] if path.name.endswith(INDEX) else [path]
-    if missing := [file.name for file in files if not file.is_file()]:
+    if missing := [file.name for file in files if not os.path.isfile(file)]:  # also for a name that no system takes
         raise DataError(f"{path}: lists {', '.join(missing)}: not in the same folder; download the missing files")
     return files
 

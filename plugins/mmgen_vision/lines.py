@@ -19,6 +19,8 @@ PICKLES = (".p", ".pkl", ".pickle")  # file name suffixes
 class _Plain(pickle._Unpickler):  # its slots take no more memory than values
     """Lists, tables, texts and numbers; a pickle is a program, and what it may call is nothing."""
 
+    dispatch = {code: load for code, load in pickle._Unpickler.dispatch.items() if code != pickle.BYTEARRAY8[0]}
+
     def find_class(self, module: str, name: str) -> NoReturn:
         raise pickle.UnpicklingError(f"needs {module}.{name}, and could execute arbitrary code")
 

@@ -126,7 +126,7 @@ def test_another_split_and_settings_of_the_data(folder, known):
 
 
 def test_rationales_of_all_answers_are_written_for_vcr_by_two_steps(folder, known, tmp_path):
-    sets = ["steps.why.data.subtask=every"]
+    sets = ['steps.why.data={type="vcr_texts", subtask="every"}']
     (tmp_path / "o.csv").write_text(result_file(folder.path, "vcr", ["pick", "why"], sets=sets))
     rows = list(csv.DictReader((tmp_path / "o.csv").read_text().splitlines()))
     assert [row["annot_id"] for row in rows] == [f"test-{n}" for n in range(5)] and len(rows[0]) == 21
@@ -154,11 +154,10 @@ def test_rationales_of_all_answers_are_written_for_vcr_by_two_steps(folder, know
     [
         (
             ["--as", "vqa2", "--out", "x"],
-            "--as vqa2: unknown result format; did you mean 'vqa'?; available: boxes, nlvr2",
+            "--as vqa2: unknown result format; did you mean 'vqa'?; available: nlvr2",
         ),
-        (["--as", "vqa"], "--as vqa: requires --out FILE"),
+        (["--as", "vqa"], "--as vqa: writes --out FILE"),
         (["--as", "vqa", "--step", "pick", "--out", "x"], "step 'pick' predicts choice, but vqa needs label or text"),
-        (["--as", "boxes", "--out", "x"], "predicts text, but boxes needs region"),
     ],
 )
 def test_what_cannot_be_written_is_a_line(folder, known, tmp_path, arguments, words):
@@ -180,6 +179,6 @@ def test_an_export_predicts_for_the_data_of_a_recipe_as_its_run_does(tmp_path):
     assert refusal(result_file, run, "vqa", data=data) == (
         f"{run}: --data is for exports; leave it out for a run, which has its own data"
     )
-    for command in (["score", export], ["probe", export], ["report", export]):
+    for command in (["probe", export], ["report", export]):
         refused = CliRunner().invoke(main, [*map(str, command)])
         assert refused.exit_code == 1 and refused.output.startswith("error: ") and refused.output.count("\n") == 1

@@ -13,6 +13,7 @@ import torch
 from mmgen_encoders import AnyEncoder, Bert, Roberta
 from mmgen_generators import Masked
 from mmgen_inputs import Text
+from pydantic import Field
 from safetensors.torch import load_file
 
 from mmgen.examples import Example
@@ -67,19 +68,19 @@ class Albert(AnyEncoder):
 
     supports_gradient_checkpointing = False
 
-    family: str = "albert"
+    family: str = Field("albert", description="as of `encoder`")
 
 
 class Electra(AnyEncoder):
     """Its head has a transform of its own."""
 
-    family: str = "electra"
+    family: str = Field("electra", description="as of `encoder`")
 
 
 class DistilBert(AnyEncoder):
     """Without token types."""
 
-    family: str = "distilbert"
+    family: str = Field("distilbert", description="as of `encoder`")
 
 
 FAMILIES = (Bert, Roberta, Albert, Electra, DistilBert)  # the modules of others are those of one of them

@@ -34,7 +34,7 @@ def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
         ("epochs = 3", "epoch = 3", "10: training.epoch: no such key; did you mean 'epochs'?"),
         ("epochs = 3", f"epochs = {'9' * 5000}", " cannot be read: nested too deeply, or a number has too many digits"),
         ('name = "toy"', 'nam = "toy"', "1: nam: no such key; did you mean 'name'?"),
-        ('type = "bert"', 'kind = "bert"', '3: backbone.type: is missing; write  type = "..."  with one of: albert, '),
+        ('type = "bert"', 'kind = "bert"', '3: backbone.type: is missing; write  type = "..."  with one of: bert, '),
         ("[training]", "[training", "9: not valid TOML: expected ']' at the end of a table declaration"),
         (
             'profile = "small"',

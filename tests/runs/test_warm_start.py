@@ -102,7 +102,7 @@ def test_data_of_a_step_needs_no_test_split_and_its_missing_files_are_reported_w
     lines = [{"id": "a", "caption": "a", "questions": ["b ?"]}]
     title, output = spoilt(place, tmp_path, lines).split("\n", 1)
     assert title.startswith("toy, seed 0 -> ")
-    assert output.startswith(f"error: steps.warm.data: JSONL: a file is missing:\n  {tmp_path}/val.jsonl")
+    assert output.startswith(f"error: steps.warm.data: table: a file is missing:\n  {tmp_path}/val.jsonl")
     output = spoilt(place, tmp_path, lines, 'validation_split = ""\n')
     assert (
         "no table and no page yet, because no step with scores is finished\n" in output

@@ -37,8 +37,8 @@ def test_the_size_of_the_model_decides(model, count):
 def test_jobs_share_what_nobody_has_chosen(model, jobs, count):
     said = threads.choose_threads(threads.AUTO, model, jobs)
     assert torch.get_num_threads() == count
-    assert said.startswith(f"computing, up to {jobs} steps side by side, each with {count} thread on ")
-    assert "each with 3 threads on" in threads.choose_threads(3, model, jobs) and torch.get_num_threads() == 3
+    assert said.startswith(f"computing, up to {jobs} steps side by side, each with {count} thread; ")
+    assert "each with 3 threads" in threads.choose_threads(3, model, jobs) and torch.get_num_threads() == 3
 
 
 def run(folder: Path, *arguments: str) -> tuple[str, dict]:

@@ -58,12 +58,9 @@ def test_a_table_that_cannot_be_used(tmp_path, text, error, columns):
     assert load_error(table(tmp_path, text, columns=columns)).startswith(f"{tmp_path}/q.csv{error}")
 
 
-@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-def test_csv_with_windows_habits(tmp_path, caplog, delimiter):
-    """A byte-order mark, CRLF, columns in another order, a repeated row, an empty question, a line break; semicolons,
-    as a German Excel saves, or tabs."""
+def test_csv_with_windows_habits(tmp_path, caplog):
+    """A byte-order mark, CRLF, columns in another order, a repeated row, an empty question, a line break."""
     rows = 'questions,image_id\r\n"What, now?------Who\r\nis it?",7\r\nWhy?,8\r\nWhy?,8\r\n'
-    rows = rows.replace(",", delimiter).replace(f"What{delimiter}", "What,")
     with caplog.at_level(logging.INFO, "mmgen"):
         dataset = vqg(tmp_path, b"\xef\xbb\xbf" + rows.encode()).build()
         examples = dataset.split("train")

@@ -208,12 +208,12 @@ def test_vqa_of_a_table_in_a_recipe_of_twenty_lines_without_a_generator(tmp_path
     assert again.stdout.splitlines()[1:] == answered.stdout.splitlines()[1:] != []
     assert mmgen_here(tmp_path, "run", "toy.toml").stdout.count("nothing to do") == 1
     refused = mmgen_here(tmp_path, "generate", PLACE, "--input", "question=what ?")
-    assert refused.stderr == f"error: {PLACE}: step 'answer' writes no texts; use `mmgen predict`\n"
+    assert refused.stderr == f"error: {PLACE}: step 'answer' does not write texts, but predicts label; use predict\n"
 
 
 def test_a_step_that_writes_needs_a_generator(tmp_path):
     (tmp_path / "toy.toml").write_text(toys.recipe(generator=None))
     assert mmgen_here(tmp_path, "check", "toy.toml").stderr == (
-        "error: toy.toml: generator: is missing, and step 'first' trains it: add a table [generator], or name the "
-        "step's objectives\n"
+        "error: toy.toml: generator: is missing, and step 'first' trains it: add a table [generator], or name "
+        "its objectives\n"
     )

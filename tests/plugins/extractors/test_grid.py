@@ -94,7 +94,7 @@ def test_regions_features_are_refused_by_name(tmp_path):
     model = Grid(features=tmp_path / "a.h5", fields=("image",)).build(Words())
     with pytest.raises(DataError) as error:
         Grid(features=tmp_path / "b.h5", fields=("image",), **model.inferred_settings()).build(Words()).reader.store  # noqa: B018
-    assert "(settings.grid: 3 here, 2 in training)" in str(error.value)
+    assert "settings.grid: 2 -> 3" in str(error.value)
 
 
 def test_fingerprint_builds_the_extractor_again():

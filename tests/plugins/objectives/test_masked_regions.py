@@ -282,7 +282,7 @@ def test_misfits(inputs, wrong):
 def test_regions_of_other_classes_are_not_hidden():
     reader, example = compose_model().embedders["image"].reader, examples()[0]
     reader.classes = NAMES[::-1]
-    with pytest.raises(DataError, match="the 5 class names of the regions differ from the 5 that are predicted"):
+    with pytest.raises(DataError, match="the class names of the regions differ from those that are predicted"):
         hidden(reader, example, Hiding())
 
 

@@ -231,7 +231,7 @@ def test_mismatches_are_reported_before_training(tmp_path, words, step, line):
     "objectives, line",
     [
         ('["words", "more"]', "'words' and 'more' both mask the input 'caption', but only one objective per step can"),
-        ('["word"]', "unknown objective 'word'; did you mean 'words'?; choose from: generator, words, more"),
+        ('["word"]', "unknown name 'word'; did you mean 'words'?; choose from: generator, words, more"),
         ('["words", "words"]', "'words' is listed twice; list it once"),
         ('["generator", "words"]', ""),
     ],

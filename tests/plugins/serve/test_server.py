@@ -162,5 +162,6 @@ def test_the_command_names_what_is_missing(tmp_path, monkeypatch):
     ):
         error = CliRunner().invoke(serve, arguments).exception
         assert isinstance(error, MmgenError) and says in str(error)
+    monkeypatch.delattr("mmgen_serve.server", raising=False)
     monkeypatch.setitem(sys.modules, "mmgen_serve.server", None)
     assert 'pip install ".[serve]"' in str(CliRunner().invoke(serve, ["run"]).exception)

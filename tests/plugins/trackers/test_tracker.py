@@ -84,6 +84,18 @@ class TestMLflow(CallbackSuite):
         return MLflow()
 
 
+@pytest.mark.usefixtures("services")
+class TestWandB(CallbackSuite):
+    def config(self):
+        return WandB()
+
+
+@pytest.mark.usefixtures("services")
+class TestTrackio(CallbackSuite):
+    def config(self):
+        return Trackio()
+
+
 def play(config, folder, done=0):
     """The events of one step, from update `done` on."""
     callback = config.build()
