@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -34,7 +33,8 @@ def weight_files(text: str) -> list[Path] | None:
     if not path.name.endswith((*WEIGHT_FILES, INDEX)):
         raise DataError(f"'{text}': not a weights file by its name; {EXPECTED}")
     files = [path.with_name(name) for name in names_in_index(path)] if path.name.endswith(INDEX) else [path]
-    if missing := [file.name for file in files if not os.path.isfile(file)]:  # also for a name that no system takes
+    present = {file.name for file in path.parent.iterdir()}  # an index may list names that no system takes
+    if missing := [file.name for file in files if file.name not in present]:
         raise DataError(f"{path}: lists {', '.join(missing)}: not in the same folder; download the missing files")
     return files
 
