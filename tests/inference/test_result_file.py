@@ -126,7 +126,7 @@ def test_another_split_and_settings_of_the_data(folder, known):
 
 
 def test_rationales_of_all_answers_are_written_for_vcr_by_two_steps(folder, known, tmp_path):
-    sets = ['steps.why.data={type="vcr_texts", subtask="every"}']
+    sets = ["steps.why.data.0.subtask=every"]
     (tmp_path / "o.csv").write_text(result_file(folder.path, "vcr", ["pick", "why"], sets=sets))
     rows = list(csv.DictReader((tmp_path / "o.csv").read_text().splitlines()))
     assert [row["annot_id"] for row in rows] == [f"test-{n}" for n in range(5)] and len(rows[0]) == 21
