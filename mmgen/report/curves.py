@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -32,13 +31,15 @@ class Curve:
 def read(log: Path) -> Curve:
     """Read a step's `log.jsonl`, empty if it is missing. A damaged line is ignored, such as the truncated last one of a
     killed run."""
-    records = list[dict[str, Any]]()
+    learning, validation = list[tuple[float, float]](), list[tuple[float, float]]()
     for line in log.read_bytes().splitlines() if log.exists() else ():
-        with contextlib.suppress(ValueError):
-            records.append(json.loads(line))
-    validated = [record for record in records if record.get("validation_loss") is not None]
-    validation = [(int(record["epoch"]) + 1, record["validation_loss"]) for record in validated]  # after the epoch
-    return Curve(thin([(record["epoch"], record["loss"]) for record in records]), validation)
+        with contextlib.suppress(ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError):
+            record = json.loads(line)
+            point, validated = (float(record["epoch"]), float(record["loss"])), record.get("validation_loss")
+            if validated is not None:
+                validation.append((int(record["epoch"]) + 1, float(validated)))  # after the epoch
+            learning.append(point)
+    return Curve(thin(learning), validation)
 
 
 def thin(points: Points) -> Points:
