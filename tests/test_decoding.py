@@ -89,9 +89,9 @@ def test_keys_are_checked_by_the_generators_class(diffusion):
     ]
     assert mmgen_here(diffusion, "check", "toy.toml").returncode == 0
     shown = mmgen_here(diffusion, "plugins", "diffusion").stdout
-    assert "steps = 6" in shown
+    assert "[decoding] with it:\n  Options of the denoising of texts." in shown and "steps = 6" in shown
     keys = json.loads(mmgen_here(diffusion, "schema").stdout)["$defs"]["DecodingConfig"]["properties"]
-    assert {"num_beams", "steps"} <= {*keys}
+    assert {"num_beams", "steps"} <= {*keys} and keys["steps"]["maximum"] == 1000  # also the generator any_order's
 
 
 def test_a_generator_of_one_text_says_so(site, tmp_path):

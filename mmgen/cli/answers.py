@@ -66,9 +66,9 @@ query_options = together(
 def generate(**options: Any) -> None:
     """Generate texts for your own pictures and texts.
 
-    SOURCES are images, folders of images, or JSONL files and tables (CSV, TSV) whose fields or columns are inputs of
-    the model in the run folder RUN. --input also gives inputs: prompt=TEXT is what a text is to fit, such as 'answer:
-    red', and avoid=TEXT a text that the new texts are to differ from; both may be repeated."""
+    SOURCES are images, folders of images, or JSONL files whose fields are inputs of the model in the run folder RUN.
+    --input also gives inputs: prompt=TEXT is what a text is to fit, such as 'answer: red', and avoid=TEXT a text that
+    the new texts are to differ from; both may be repeated."""
     _answer(writes=True, **options)
 
 
@@ -89,8 +89,8 @@ def generate(**options: Any) -> None:
 def predict(form: str | None, data: Path | None, split: str | None, **options: Any) -> None:
     """Predict labels, choices, regions or boxes for your own inputs.
 
-    SOURCES are images, folders of images, or JSONL files and tables (CSV, TSV) whose fields are inputs of the model in
-    the run folder RUN. --input also gives inputs.
+    SOURCES are images, folders of images, or JSONL files whose fields are inputs of the model in the run folder RUN.
+    --input also gives inputs.
 
     With --as, predict for a full split of RUN's data, or for an export of --data RECIPE, and write the result file that
     the task's evaluation reads.
@@ -126,7 +126,7 @@ def _answer(
     """Answer queries: write `n` texts for each, drawn with `seed`; or predict."""
     pairs = [*pairs, *([f"caption={caption}"] if caption else [])]
     if not sources and not pairs:
-        raise MmgenError("no input; give a picture, a folder, a table, a JSONL file, --input NAME=VALUE, or --caption")
+        raise MmgenError("no input; give a picture, a folder, a JSONL file, --input NAME=VALUE, or --caption")
     from ..features.extract import Shard
 
     part = Shard.parse(shard or "1/1")

@@ -24,7 +24,6 @@ from ..progress import Progress
 from ..recipe.tables import Recipe
 from ..storage.generations import parse
 from ..storage.run_folder import RunFolder
-from .answers import read_answers
 
 CPU = torch.device("cpu")
 SCORES = TypeAdapter(Scores)
@@ -58,17 +57,16 @@ def build_metrics(
 
 
 def score_step(
-    recipe: Recipe, step: str, folder: RunFolder, data: ScoredOn, metrics: Mapping[str, Metric], progress: Progress
+    place: Path, answers: Sequence[Any], examples: Sequence[Example], metrics: Mapping[str, Metric], progress: Progress
 ) -> Scores:
-    """Scores of a step's texts or predictions, by the metrics that judge them. Raises RunError if their ids and those
-    of the examples differ."""
-    place, examples, scores = folder.step(step), data.scored_by(step), dict[str, Scores]()
-    answers, judging = read_answers(recipe, step, place), recipe.judging(step)
+    """Scores of the texts or predictions in a step's folder, by the metrics that judge them. Raises RunError if their
+    ids and those of the examples differ."""
+    scores = dict[str, Scores]()
     if [answer.id for answer in answers] != [example.id for example in examples]:
         raise RunError(f"{place}: the ids differ from those of the data set's examples; run again with --fresh")
-    with progress.task(f"{step}: scoring", len(judging)) as advance:
-        for name in judging:
-            scores[name] = check_scores(name, metrics[name].score(answers, examples), examples)
+    with progress.task(f"{place.name}: scoring", len(metrics)) as advance:
+        for name, metric in metrics.items():
+            scores[name] = check_scores(name, metric.score(answers, examples), examples)
             advance()
     return merge_metrics(scores)
 

@@ -91,7 +91,7 @@ def _training_problems(recipe: Recipe, name: str, step: Step) -> Iterator[Wrong]
     for head, config in heads.items():
         init_from = getattr(config, "init_from", "")
         if init_from and not getattr(recipe.heads.get(init_from), "exports_weights", False):
-            hint = did_you_mean(init_from, recipe.heads)
+            hint = "" if init_from in recipe.heads else did_you_mean(init_from, recipe.heads)
             message = f'init_from = "{init_from}" names no objective with a hidden layer to copy{hint}'
             yield ("objectives",), f"'{head}': {message}"
         size, pairs = training.micro_batch_size, training.batch_size

@@ -12,8 +12,10 @@ from pydantic import (
     GetCoreSchemaHandler,
     GetPydanticSchema,
     SerializeAsAny,
+    SerializerFunctionWrapHandler,
     ValidationInfo,
     WrapValidator,
+    field_serializer,
     field_validator,
 )
 from pydantic_core import core_schema
@@ -150,6 +152,11 @@ class Step(Config):
     )
 
     _names = field_validator("inputs", "train", "objectives")(_listed)
+
+    @field_serializer("data", mode="wrap")
+    def _as_written(self, data: tuple[DatasetConfig, ...], handler: SerializerFunctionWrapHandler) -> Any:
+        """One data set is a table, whose keys can be overridden."""
+        return handler(data)[0] if len(data) == 1 else handler(data)
 
     @field_validator("start")
     @classmethod

@@ -125,9 +125,10 @@ class Steps:
     def score(self, name: str, metrics: Mapping[str, Metric]) -> Mapping[str, float | None]:
         """Score the texts or predictions of a step, for its row of the table. Returns the scores by column."""
         recipe, place = self.recipe, self.folder.step(name)
-        scores = score.score_step(recipe, name, self.folder, self.datasets, metrics, self.progress)
-        score.write_scores(place, scores)
         answers, examples = read_answers(recipe, name, place), self.datasets.scored_by(name)
+        judging = {key: metrics[key] for key in recipe.judging(name)}
+        scores = score.score_step(place, answers, examples, judging, self.progress)
+        score.write_scores(place, scores)
         try:
             renderer = report.step_renderer(recipe, name)
             self.progress.say(report.samples(answers, examples, renderer, recipe.inputs.values()))

@@ -110,7 +110,7 @@ def _fill_there(rng: Random, scene: Scene, topic: Group, partner: Group) -> Slot
     if rng.random() < 0.5:
         kind = rng.choice([kind, rng.choice([*KINDS.values()])])
         color = rng.choice([other for other in kind.colors if other != topic.color])
-    if (kind, color) == (topic.kind, topic.color) and topic.plural:
+    if sum((thing.kind, thing.color) == (kind.name, color) for thing in scene.things) > 1:
         return None  # people may say that there is not one
     return {"a_topic": single_phrase(Group(kind, color, "", "", ()), color)}
 

@@ -56,13 +56,6 @@ def closest(things: Things, thing: int) -> int | None:
     return position if nearest < NEAR and second > CLOSER * nearest else None
 
 
-def only_related(things: Things, thing: int, relation: str) -> int | None:
-    """The only thing that has a relation to a thing; None where another thing might have the relation too."""
-    holds = {i: related(candidate, things[thing], relation) for i, candidate in enumerate(things) if i != thing}
-    possible = [i for i, does in holds.items() if does is not False]
-    return possible[0] if len(possible) == 1 and holds[possible[0]] else None
-
-
 def ahead(things: Things, thing: int) -> int | None:
     """The thing that a thing looks at, or goes towards: the first on its way; None in doubt."""
     origin = things[thing]

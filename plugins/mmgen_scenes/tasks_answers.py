@@ -163,8 +163,8 @@ def _ask(rng: Random, scene: Scene, name: str) -> Question | None:
     for _ in range(TOPICS):
         topic, partner = rng.sample(scene.groups, 2)
         moves = form.words.endswith(("at", "going"))
-        compared = "{relation} {partner}" in form.words
-        if (compared and partner.plural) or (topic.plural and (compared or moves)):
+        related = "{relation}" in form.words  # to a single thing
+        if topic.plural and (related or moves) or partner.plural and related and "{partner}" in form.words:
             continue
         if form.fill and (slots := form.fill(rng, scene, topic, partner)):
             text = f"{form.words.format_map(slots)}?"

@@ -142,6 +142,7 @@ def query_of(body: Predict, predictor: Predictor) -> Query:
     names = predictor.names
     values: dict[str, Any] = {}
     pictures: list[bytes] = []
+    texts: list[Any] = []  # of inputs, and of labels such as prompts
     for name, value in body.inputs.items():
         takes, place = names.takes.get(name), f"inputs.{name}"
         if takes == "picture":
@@ -150,14 +151,14 @@ def query_of(body: Predict, predictor: Predictor) -> Query:
             values[name] = value if isinstance(value, File) else File("the file", decode(value, place))
         else:
             values[name] = value
+            texts.append(value)
     if body.picture is not None:
         if not names.pictures:
             raise DataError(f"picture: the model reads {names.reads}, and no picture; leave it out")
         values[PICTURE] = _decode_pictures(body.picture, PICTURE, pictures)
     if len(pictures) > MOST_PICTURES:
         raise DataError(f"the request has {len(pictures)} pictures; the limit is {MOST_PICTURES}")
-    letters = len(json.dumps([value for name, value in values.items() if names.takes.get(name) == "text"], default=str))
-    if letters > MOST_LETTERS:
+    if (letters := len(json.dumps(texts, default=str))) > MOST_LETTERS:
         raise DataError(f"inputs: the texts have {letters:,} characters; the limit is {MOST_LETTERS:,}")
     query = Query("the request", values, folder=None)
     names.bind_exactly(query)

@@ -67,8 +67,8 @@ def serve(predictor: Predictor, listening: socket.socket, token: str, window: fl
         tell(f"listening beyond this machine, {guarded}; put a proxy with TLS in front", err=True)
     for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again at its end
         signal.signal(number, lambda *_: None)
-    for name in ("uvicorn.error", "python_multipart"):  # broken requests of clients are no news,
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+    for library in ("uvicorn.error", "python_multipart"):  # broken requests of clients are no news,
+        logging.getLogger(library).setLevel(logging.CRITICAL)
     warnings.filterwarnings("ignore", module=r"PIL\.")  # nor are their broken pictures
     config = uvicorn.Config(
         app,

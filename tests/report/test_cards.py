@@ -10,6 +10,7 @@ from kit.browsers import CHROMIUM, browse
 
 from mmgen.data.datasets import Datasets
 from mmgen.errors import DataError
+from mmgen.evaluation.answers import read_answers
 from mmgen.evaluation.score import build_metrics, score_step, write_scores
 from mmgen.examples import Prediction
 from mmgen.progress import Progress
@@ -74,8 +75,9 @@ def fill_folder(recipe, folder):
             for prediction in fake_predictions
         )
         (place / PREDICTIONS).write_text("".join(f"{line}\n" for line in lines))
-        metrics = build_metrics(recipe, [step], datasets)
-        write_scores(place, score_step(recipe, step, folder, datasets, metrics, Progress()))
+        answers, metrics = read_answers(recipe, step, place), build_metrics(recipe, [step], datasets)
+        judging = {name: metrics[name] for name in recipe.judging(step)}
+        write_scores(place, score_step(place, answers, examples, judging, Progress()))
     return folder, datasets
 
 

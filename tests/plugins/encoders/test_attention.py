@@ -100,3 +100,6 @@ def test_eager_attention_adds_boolean_masks():
     backbone.model.set_attn_implementation("sdpa")
     right = backbone.model(input_ids=ids, attention_mask=first_only).logits
     assert (wrong - right).abs().max() > 1e-2
+    before = families.inputs(backbone, [ids[0, :5].tolist(), ids[0].tolist()])  # the first is padded to the second
+    weighed = backbone.encode(before, output=("attentions",))
+    torch.testing.assert_close(backbone.logits(weighed.last)[:1, :5], right[:, :5], atol=1e-5, rtol=0)

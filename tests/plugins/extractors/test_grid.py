@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from kit.stored import Words
 from mmgen_extractors import Roi, TimmGrid
 from mmgen_inputs import Grid
 from PIL import Image
-from torch import nn
 
 from mmgen.errors import DataError
 from mmgen.examples import Example
@@ -16,22 +16,6 @@ from mmgen.features.extract import extract
 from mmgen.parts import Picture
 
 pytestmark = pytest.mark.slow
-
-
-class Words:
-    input_size, mask_id, types = 32, 0, 2
-
-    def __init__(self):
-        self.table = nn.Embedding(50, 32)
-
-    def parameters(self):
-        return self.table.parameters()
-
-    def encode_text(self, text):
-        return list(range(40))
-
-    def embed(self, ids):
-        return self.table(ids)
 
 
 def picture(key="p", size=(80, 60), seed=0):

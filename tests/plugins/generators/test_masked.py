@@ -128,7 +128,7 @@ def test_gradient_checkpointing_gives_the_same_gradients():
 
 
 def test_the_last_layer_works_for_predicted_slots_only(model):
-    """Only predicted slots go through the last feed-forward part."""
+    """Only predicted slots go through the last feed-forward part; without any, the result is empty."""
     batch, worked = batch_of(model, toys.examples()), []
     hook = model.backbone.model.base_model.encoder.layer[-1].intermediate.register_forward_hook(
         lambda *call: worked.append(call[1][0].shape[1])
@@ -137,6 +137,8 @@ def test_the_last_layer_works_for_predicted_slots_only(model):
     hook.remove()
     predicted = (batch.tail.labels != -100).sum(1)
     assert worked == [predicted.max()] and predicted.max() < batch.tail.labels.shape[1]
+    rows, labels = model.rows(batch, batch.tail)
+    assert model.backbone.states_at(rows, torch.zeros_like(labels, dtype=torch.bool)).shape == (0, 32)
 
 
 @pytest.mark.exhaustive

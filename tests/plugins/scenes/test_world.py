@@ -55,11 +55,6 @@ def test_the_closest_thing_is_near_and_by_far_the_nearest():
     assert relations.closest([thing(0.1), thing(0.6), thing(0.99)], 0) is None  # nothing is near
 
 
-def test_the_only_thing_of_a_relation():
-    assert relations.only_related([thing(0.5), thing(0.1), thing(0.9)], 0, "to the left of") == 1
-    assert relations.only_related([thing(0.5), thing(0.1), thing(0.45)], 0, "to the left of") is None  # in doubt
-
-
 def test_the_first_thing_on_the_way():
     dog = thing(0.2)
     assert relations.ahead([dog, thing(0.4), thing(0.8)], 0) == 1
