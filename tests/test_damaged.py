@@ -317,7 +317,7 @@ READERS = {
     ),
     "page": Reader(
         make_runs,
-        f"{STEP}/generations.jsonl {STEP}/scores.json {RUN}/data.json {RUN}/environment.json",
+        f"{STEP}/generations.jsonl {STEP}/scores.json {RUN}/data.json",
         lambda folder: report_on(folder / RUN, Progress(), 2),
         share=0.25,
     ),

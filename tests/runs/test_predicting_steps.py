@@ -178,7 +178,7 @@ def test_a_label_is_predicted_scored_and_shown_in_a_table_of_its_own(done):
     )
     values = json.loads((folder.step("colors") / "scores.json").read_text())["values"]
     assert set(values) == {"right"} and values["right"] == 100.0
-    text, labels = (folder.path / "table.md").read_text().split("labels, data 'toy':")
+    text, labels = (folder.path / "table.md").read_text().split("labels, data 'coloured':")
     assert "| words " in text and "right" not in text and "relevance" in text
     assert "| colors |" in labels and "| chance |" in labels and " 25.00 |" in labels and "relevance" not in labels
     assert any(line.count(" <- ") == 4 and "red" in line and "a red chair" in line for line in lines)

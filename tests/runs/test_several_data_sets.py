@@ -51,5 +51,5 @@ def test_texts_are_trained_beside_pictures(tmp_path):
     assert len(FeatureStore(store)) == 12 + 2 + 3
     assert "zebra" in mmgen.load(place).model.backbone.tokenizer.get_vocab()
     assert (place / "steps/write/scores.json").exists() and not (place / "steps/pre/scores.json").exists()
-    assert "has its own data (scenes, jsonl)." in (place / "report.html").read_text(encoding="utf-8")
+    assert "has its own data (scenes, table)." in (place / "report.html").read_text(encoding="utf-8")
     assert "nothing to do" in mmgen_here(tmp_path, "run", "toy.toml").stdout

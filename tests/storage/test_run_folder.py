@@ -89,7 +89,7 @@ def test_a_run_waits_for_a_child_of_a_stopped_run(run, caplog):
     with run.step_locked("first"):
         waiting = threading.Thread(target=lambda: _lock(run, order))
         waiting.start()
-        while "step 'first': waiting for process " not in caplog.text:
+        while "step 'first': waiting for another process" not in caplog.text:
             time.sleep(0.01)
         order.append("child")
     waiting.join()

@@ -30,7 +30,7 @@ def test_the_stored_outputs_have_no_path_of_a_machine_and_are_small(notebook):
     text = NOTEBOOK.read_text(encoding="utf-8")
     assert "/tmp" not in text and "/home" not in text and len(text) < 100_000
     shown = [output for cell in code_cells(notebook) for output in cell["outputs"]]
-    assert sum("<img" in "".join(output["data"].get("text/html", "")) for output in shown) == 3
+    assert sum("<img" in "".join(output["data"].get("text/html", "")) for output in shown) == 1
 
 
 def test_a_cell_shows_what_it_prints_and_its_last_expression():

@@ -42,7 +42,7 @@ def test_gaps_are_filled_and_given_words_stay(folder, no_page):
     assert text.startswith("what") and text.endswith("the dog?")
     refused = mmgen_here(folder, *query, "--input", "text=what")
     assert refused.stderr.splitlines()[-1] == (
-        "error: caption and text: 'text' has no gap ('what'); write [MASK] for each token to fill in"
+        "error: text and caption: 'text' has no gap ('what'); write [MASK] for each token to fill in"
     )
     beams = mmgen_here(folder, *query, "--set", "decoding.num_beams=2")
     assert "decoding.num_beams: no such key; the keys are: steps, order," in beams.stderr
