@@ -48,8 +48,8 @@ def run(folder: Path, monkeypatch, **image) -> tuple[int, str]:
     ("extractor", "difference"),
     [
         ({**toys.ROI, "seed": 1}, "digest: "),
-        ({**toys.ROI, "pool": 1}, "pool: 3 in the file, 1 of this extractor"),
-        (CELLS, "extractor: roi in the file, timm_grid of this extractor"),
+        ({**toys.ROI, "pool": 1}, "pool: 3 -> 1"),
+        (CELLS, "extractor: \"roi\" -> \"timm_grid\""),
     ],
 )
 def test_another_extractor_stops_a_run_before_it_trains(folder, monkeypatch, extractor, difference):
