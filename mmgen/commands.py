@@ -10,8 +10,6 @@ from typing import Any
 
 import click
 
-from .errors import PluginError
-
 Decorator = Callable[[Any], Any]
 
 PATH = click.Path(path_type=Path)
@@ -59,14 +57,6 @@ training_options = together(  # of the commands that run a recipe
         "larger one.",
     ),
 )
-
-
-def build_command(config: Any) -> click.Command:
-    """The command of a `CommandConfig`. Raises PluginError if `build` returns anything else."""
-    command = config.build()
-    if not isinstance(command, click.Command):
-        raise PluginError(f"build() of {type(config).__name__} returned {command!r}; it must return a click.Command")
-    return command
 
 
 @contextlib.contextmanager

@@ -301,14 +301,6 @@ class GeneratorConfig(TrainedConfig):
         prints them with file and line. By default none. `decoding`: of the class `decoding`."""
         return {}
 
-    def option_errors(self, decoding: DecodingConfig) -> dict[str, str]:
-        """What `refuses` refuses, and a minimum of tokens that no text can have: option -> why, and what to do."""
-        most, least = getattr(self, "max_tokens", None), getattr(decoding, "min_new_tokens", 0)
-        if not isinstance(most, int) or least < most:
-            return self.refuses(decoding)
-        reason = f"must be at most {most - 1}: generator.max_tokens = {most} includes the end token"
-        return {"min_new_tokens": reason, **self.refuses(decoding)}
-
 
 class DatasetConfig(PartConfig):
     """Examples in splits. Three keys name the splits for training, validation and evaluation; `share`, `inputs` and

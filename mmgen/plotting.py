@@ -14,8 +14,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-# distinguishable for colour-blind people
-# the same colours for a dark page
+# distinguishable for colour-blind people; then the same for a dark page
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#8c564b", "#7f7f7f")
+DARK = ("#4aa8dd", "#f08a4b", "#3cc49b", "#e0a3c5", "#d9ad3c", "#8fd0f5", "#c08f85", "#a8a8a8")
 PLAIN_INK, DARK_INK = "#333333", "#e9e7e0"
 DOTS = 150  # per inch, of PNG files
 
@@ -90,7 +91,3 @@ def embedded(drawing: str) -> str:
     rule = f"<style>@media (prefers-color-scheme: dark) {{ svg {{ {dark} }} }}</style>"
     drawing = re.sub(r"(<svg [^>]*>)", rf"\1{rule}", drawing, count=1)
     return f"data:image/svg+xml;base64,{base64.b64encode(drawing.encode()).decode()}"
-
-
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#8c564b", "#7f7f7f")
-DARK = ("#4aa8dd", "#f08a4b", "#3cc49b", "#e0a3c5", "#d9ad3c", "#8fd0f5", "#c08f85", "#a8a8a8")

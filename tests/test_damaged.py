@@ -194,7 +194,7 @@ def ask(place: str) -> Callable[[Path], Any]:
     """Loads a run or an export, and writes a text."""
     record = Record("x", np.full((2, 5), 0.5, np.float32), np.float32([[0, 0, 1, 1], [0, 0, 0.5, 0.5]]))
     asked = Example("x", {"image": record, "caption": "a red dog"})
-    return lambda folder: mmgen.load(folder / place, device="cpu").generate([asked])
+    return lambda folder: mmgen.load(folder / place, device="cpu").ask(asked)
 
 
 def go_on(folder: Path) -> None:

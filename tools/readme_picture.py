@@ -35,7 +35,7 @@ def look_at_scene(run: Path, step: str, name: str) -> tuple[Image.Image, str, Wo
     predictor = mmgen.load(run, step)
     dataset = predictor.recipe.data.build()
     example = next(example for example in dataset.split("test") if example.id == name)
-    ((generation, *_),) = predictor.generate([example])
+    generation = predictor.ask(example).texts[0]
     texts = [generation.tokens[: predictor.model.generator.max_tokens]]
     inputs = predictor.recipe.steps[step].inputs
     (attention,) = word_attention(predictor.model, [resolve(example)], inputs, texts, {"all": all_layers})

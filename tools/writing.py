@@ -108,7 +108,7 @@ def measure_ways(run: Predictor, profile: str) -> Iterator[tuple[str, Row]]:
     bound = loss_per_token(run, examples)
     for way, options in WAYS.get(profile, {profile: {}}).items():
         decoding = type(run.recipe.decoding)(**options)
-        texts = [texts[0] for texts in run.generate(examples, decoding)]
+        texts = [texts[0] for texts in mmgen.generate(run.model, examples, decoding, run.names.inputs)]
         yield way, {**scores(texts), "bound": bound, **cost(run, examples[:TIMED], decoding)}
     if profile == "causal":  # it does not see what follows a gap
         return
@@ -189,7 +189,7 @@ def measure_different(run: Predictor, n: int, scenes: int) -> Iterator[tuple[str
     for way, options in ways.items():
         torch.manual_seed(0)
         begin = time.perf_counter()
-        texts = run.generate(examples, run.decoding(n, options))
+        texts = mmgen.generate(run.model, examples, run.decoding(n, options), run.names.inputs)
         seconds = time.perf_counter() - begin
         judged = [judge(row, example, run.model.backbone.end_id) for row, example in zip(texts, examples, strict=True)]
         means = {name: fmean(row[name] for row in judged) for name in judged[0]}

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from .. import __version__
-from ..commands import GOES_ON, PATH, build_command
+from ..commands import GOES_ON, PATH
 from ..errors import PluginError, as_mmgen_error, did_you_mean
 from ..progress import tell
 from ..registry import installed, load_files
@@ -89,7 +89,8 @@ class Commands(click.Group):
             raise PluginError(f"no command is named '{name}'{advice}{broken}")
         command = CORE.get(name)
         try:
-            command = command or build_command(installed(HOOK).get("command", name).config.model_validate({}))
+            config: Any = None if command else installed(HOOK).get("command", name).config
+            command = command or config.model_validate({}).build()
         except Exception:
             if not context.resilient_parsing:
                 raise

@@ -1,4 +1,4 @@
-"""Pictures: where they come from, by key; untrusted image files, opened; images and arrays as RGB with 8 bits."""
+"""Pictures: where they come from, by key; untrusted image files, opened; images as RGB with 8 bits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ FORMATS = ("BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP", *["AVIF"] * (find_spec("
 """Those of Pillow's, as it was built, that are opened; one of its others runs Ghostscript."""
 MOST_PIXELS = 89_478_485  # of an image that is opened, as Pillow says; phones have cameras of 48, 50 and 64 million
 TOO_LARGE = (Image.DecompressionBombError, Image.DecompressionBombWarning)
-KINDS = ("uint8", "uint16", "bool")  # of arrays of pixels
 
 
 def folder_pictures(folder: str | Path) -> list[Picture]:
@@ -126,19 +125,3 @@ def as_rgb(image: Image.Image) -> Image.Image:
 def _as_bytes(values: np.ndarray) -> np.ndarray:
     """Values of 16 bits as values of 8, rounded."""
     return ((values.astype(np.uint32) + 128) // 257).astype(np.uint8)
-
-
-def from_array(array: np.ndarray) -> Image.Image:
-    """An array of pixels as RGB: (H, W) grey, (H, W, 3) RGB, or (H, W, 4) with alpha; of uint8; grey also of
-    uint16 or bool. Raises ValueError for any other array, since nobody knows its range."""
-    array = np.asarray(array)
-    try:
-        if array.ndim < 2 or 0 in array.shape or array.dtype.name not in KINDS:
-            raise TypeError
-        return as_rgb(Image.fromarray(array))
-    except TypeError:
-        kind = f"{array.shape} of {array.dtype}"
-        raise ValueError(
-            f"the array of a picture must be (H, W), (H, W, 3) or (H, W, 4) of uint8, not {kind}; "
-            "convert values from 0 to 1 with (255 * array).astype('uint8'), and put the channels last"
-        ) from None

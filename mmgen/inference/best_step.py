@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,26 +69,19 @@ def best_step(recipe: Recipe, folder: RunFolder, candidates: Sequence[str], fitt
         return ChosenStep(recipe.default_step, "the recipe's default_step")
     tables = ([name for name in table if name in candidates] for table in groups(recipe).values())
     peers = next((table for table in tables if table and fitting in (None, *table)), candidates)
-    values: dict[str, Mapping[str, float | None]] = {}
+    scored: dict[str, dict[str, float]] = {}
     for name in peers:
         with contextlib.suppress(RunError):  # not scored yet, or damaged
-            values[name] = score.read(folder.step(name)).values
-    known = {
-        column: [name for name in values if values[name].get(column) is not None]
-        for columns in values.values()
-        for column in columns
-    }
-    column = max(known, key=lambda column: len(known[column]), default="")  # the first that most steps have
+            values = score.read(folder.step(name)).values
+            scored[name] = {column: value for column, value in values.items() if value is not None}
     longest = max(
         reversed(peers), key=lambda name: (len(recipe.chain(recipe.trained_by(name))), len(recipe.steps[name].inputs))
     )
     if len(peers) == 1:
         return ChosenStep(longest)
-    if not known.get(column):
+    shared = (column for known in scored.values() for column in known if all(column in of for of in scored.values()))
+    if not (column := next(shared, "")):
         return ChosenStep(longest, f"which starts from most steps, since {len(peers)} steps have no scores to compare")
     sign = -1 if column in lower_is_better(recipe.judging(peers[0])) else 1
-    best = max(known[column], key=lambda name: (sign * (values[name][column] or 0.0), name == longest))
-    return ChosenStep(
-        best,
-        f"the best by {column} ({number(values[best][column])}) of {len(known[column])} steps",
-    )
+    best = max(scored, key=lambda name: (sign * scored[name][column], name == longest))
+    return ChosenStep(best, f"the best by {column} ({number(scored[best][column])}) of {len(scored)} steps")

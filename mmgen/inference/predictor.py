@@ -20,7 +20,6 @@ from ..data.collate import Collator
 from ..data.part_checks import predict_with, write_texts
 from ..decoding import DecodingConfig
 from ..errors import DataError, RunError, UnavailableError
-from ..evaluation.answers import generate
 from ..evaluation.collapse import repeats_itself
 from ..examples import Example, Generation
 from ..model import Model
@@ -96,7 +95,7 @@ class Predictor:
                  default drawn from torch's random numbers. `Answer.seed` has it
 
         A picture is a path, a key of the run's features, bytes, a PIL image, an array
-        (`mmgen.features.images.from_array`), features (`mmgen.parts.Record`), or a dict of a "picture" and its "boxes".
+        of pixels, features (`mmgen.parts.Record`), or a dict of a "picture" and its "boxes".
         A list or `All((a, b))` is several pictures for one input.
 
         Raises DataError for a query that cannot be read, RunError for a step that does not write texts, and
@@ -221,15 +220,9 @@ class Predictor:
         except ValidationError as error:
             place, text = describe_mistake(type(chosen), error.errors()[0])
             raise DataError(": ".join(filter(None, (".".join(place), text)))) from None
-        if refused := generator.option_errors(chosen):
+        if refused := generator.refuses(chosen):
             raise DataError("; ".join(f"{name}: {why}" for name, why in refused.items()))
         return chosen
-
-    def generate(self, examples: Sequence[Example], options: DecodingConfig | None = None) -> list[list[Generation]]:
-        """Texts for examples of a data set, best first. `options`: default: the recipe's. Raises RunError for a step
-        that does not write texts, and DataError for an example that cannot be read."""
-        self.check_writes()
-        return generate(self.model, examples, options or self.recipe.decoding, [*self.names.inputs])
 
     def save(self, folder: str | Path, **options: bool) -> Path:
         """Export the model into a folder that `mmgen.load` reads. `options`: see `mmgen.inference.export.export`."""

@@ -19,7 +19,7 @@ from ..configs import EmbedderConfig, FeaturesConfig
 from ..errors import DataError, UnavailableError
 from ..features.embedder import StoredEmbedder
 from ..features.fingerprints import differences, in_words
-from ..features.images import as_rgb, from_array, load_image, open_image
+from ..features.images import as_rgb, load_image, open_image
 from ..features.images import picture as picture_file
 from ..features.writer import checked
 from ..model import Model
@@ -129,7 +129,8 @@ class QueryFeatures:
 def as_picture(value: Any, name: str, folder: Path | None = Path()) -> Picture | None:
     """A value as a picture; None for any other value, such as a key or features.
 
-    value   a path, the bytes of an image file, a PIL image, an array (`mmgen.features.images.from_array`), a `Picture`,
+    value   a path, the bytes of an image file, a PIL image, an array of pixels (H, W), (H, W, 3) or (H, W, 4), a
+            `Picture`,
             or a dict {"picture": any of these, "boxes"}
     name    the key of a picture without a path
     folder  the base of relative paths; None: no string is a path
@@ -145,7 +146,9 @@ def as_picture(value: Any, name: str, folder: Path | None = Path()) -> Picture |
     if isinstance(value, Picture):
         return replace(value, load=partial(load_image, value), boxes=_check_boxes(value.boxes), classes=None)
     if isinstance(value, np.ndarray):
-        return Picture(name, from_array(value).copy)
+        if value.dtype != np.uint8:
+            raise ValueError(f"an array of pixels must be of uint8, not {value.dtype}; scale its values to 0 to 255")
+        value = Image.fromarray(value)
     if isinstance(value, Image.Image):
         return Picture(name, as_rgb(value).copy)  # now: the file behind the image may be closed later
     if isinstance(value, bytes):

@@ -18,7 +18,7 @@ def fit_problems(recipe: Recipe, stored: bool) -> Iterator[Wrong]:
     generator = recipe.generator
     if generator:
         for name in recipe.steps:
-            for option, wrong in generator.option_errors(recipe.decoding_of(name)).items():
+            for option, wrong in generator.refuses(recipe.decoding_of(name)).items():
                 yield ("steps", name, "decoding", option), wrong
     elif writing := [name for name, step in recipe.steps.items() if GENERATOR in step.objectives]:
         message = f"is missing, and step '{writing[0]}' trains it: add a table [generator], or name its objectives"

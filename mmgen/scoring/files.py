@@ -66,6 +66,8 @@ def read_references(
         else:
             dataset = build_split(config, split)
         return [*dataset.split(split or config.test_split)]
+    if profile or split or step:
+        raise DataError(f"{path}: is a file of references; --profile, --split and --step are for a recipe or a run")
     return [Example(example_id, {}, tuple(texts)) for example_id, texts in _read(path, REFERENCE_KEYS).items()]
 
 

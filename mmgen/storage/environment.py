@@ -32,11 +32,10 @@ def environment(recipe: Recipe) -> dict[str, Any]:
     of mmgen, of the distributions of the recipe's parts, and of their requirements."""
     import torch
 
-    versions = {
-        distribution: installed_version
-        for name in [OURS, *providers(recipe)]
-        for distribution, installed_version in _versions_with_requirements(name).items()
-    }
+    versions = {OURS: __version__}
+    for name in _with_requirements((OURS, *providers(recipe))):
+        with contextlib.suppress(PackageNotFoundError):
+            versions.setdefault(name, version(name))
     versions |= {part.source.distribution: part.source.version for part in installed().parts if part.source.file}
     random = random_features(recipe.inputs)
     return {
@@ -61,13 +60,7 @@ def providers(recipe: Recipe) -> list[str]:
 
 
 @functools.cache
-def _versions_with_requirements(name: str) -> dict[str, str]:
-    """The versions of a distribution and of its requirements. They are read once, since a process keeps what it has
-    imported whatever is installed later, and since reading takes as long as a small step."""
-    versions = {}
-    with contextlib.suppress(PackageNotFoundError):
-        required = [text for text in requires(name) or () if "extra ==" not in text]
-        for distribution in (name, *(re.split(r"[^\w.-]", text, maxsplit=1)[0] for text in required)):
-            with contextlib.suppress(PackageNotFoundError):
-                versions[distribution] = __version__ if distribution == OURS else version(distribution)
-    return versions
+def _with_requirements(names: tuple[str, ...]) -> list[str]:
+    """Distributions and what they require, without extras; read once, since that takes as long as a small step."""
+    required = [text for name in names for text in requires(name) or () if "extra ==" not in text]
+    return [*names, *(re.split(r"[^\w.-]", text, maxsplit=1)[0] for text in required)]

@@ -74,12 +74,7 @@ def write_model_files(
 
 def keep_parts(model: Model, folder: RunFolder, vocabularies: Mapping[str, tuple[str, ...]]) -> None:
     """Save what is needed to load the run without its original files. Raises RunError if trained steps have seen other
-    classes or features."""
-    if vocabularies and (folder.path / VOCABULARIES).exists() and read_vocabularies(folder.path) != vocabularies:
-        raise RunError(
-            f"{folder.path}: the vocabularies of the data differ from those of the trained heads; use --fresh to start "
-            "over"
-        )
+    features."""
     settings = json.loads(json.dumps({name: part.inferred_settings() for name, part in model.embedders.items()}))
     path = folder.path / INPUTS
     earlier = read_table(path) if path.exists() and any(folder.path.glob("steps/*/*.safetensors")) else {}

@@ -1,9 +1,8 @@
-"""Weights and training state as safetensors, with a checksum: written, read, loaded into modules. No pickle."""
+"""Weights and training state as safetensors: written, read, loaded into modules. No pickle."""
 
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,39 +14,24 @@ from ..errors import RunError
 from ..files import open_tensors, write_atomically
 
 ABOUT = "mmgen"  # the only key of the metadata: safetensors writes several keys in random order
-CHECKSUM = "crc32"  # key of the checksum in the metadata
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
-    """Write tensors and metadata. Equal tensors and metadata give byte-identical files. A checksum over everything
-    detects damage on the disk."""
+    """Write tensors and metadata. Equal tensors and metadata give byte-identical files."""
     on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    about = dict(metadata or {})
-    about[CHECKSUM] = checksum(on_cpu, about)
-    write_atomically(path, lambda partial: save_file(on_cpu, partial, {ABOUT: json.dumps(about, sort_keys=True)}))
+    about = {ABOUT: json.dumps(metadata or {}, sort_keys=True)}
+    write_atomically(path, lambda partial: save_file(on_cpu, partial, about))
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Tensors, and the metadata from `write_tensors` (empty for files of other programs). Raises RunError for a damaged
-    file, even if only one bit has changed."""
+    file."""
     with open_tensors(path, "has this step been run?") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        saved = (file.metadata() or {}).get(ABOUT)
-        about = json.loads(saved or "{}")
+        about = json.loads((file.metadata() or {}).get(ABOUT, "{}"))
         if not isinstance(about, dict):
             raise ValueError("the metadata is not a JSON object")
-    if saved is not None and about.pop(CHECKSUM, None) != checksum(tensors, about):
-        raise RunError(f"{path}: damaged: checksum mismatch; restore the file from a copy, or delete it and run again")
     return tensors, about
-
-
-def checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
-    """CRC-32 over names, dtypes, shapes, values and metadata; detects disk errors, not manipulation."""
-    total = zlib.crc32(json.dumps(sorted(metadata.items())).encode())
-    for name, tensor in sorted(tensors.items()):
-        total = zlib.crc32(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode(), total)
-        total = zlib.crc32(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data, total)
-    return f"{total:08x}"
 
 
 def state(module: nn.Module) -> dict[str, Tensor]:
@@ -59,7 +43,7 @@ def state(module: nn.Module) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def load_state(module: nn.Module, tensors: Mapping[str, Tensor], source: str | Path) -> None:
-    """Copy tensors into a module. Raises RunError, with `source`, for names, shapes or values that do not fit."""
+    """Copy tensors into a module. Raises RunError, with `source`, for names or shapes that do not fit."""
     current = state(module)
     ours, theirs = ({name: tuple(tensor.shape) for name, tensor in table.items()} for table in (current, tensors))
     if differs := sorted(name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)):
@@ -70,9 +54,6 @@ def load_state(module: nn.Module, tensors: Mapping[str, Tensor], source: str | P
             "in the run's environment.json, or train again with `mmgen run --fresh`"
         )
     for name, tensor in tensors.items():
-        # a sum is faster than a look at every number, and finite only if all numbers are
-        if tensor.is_floating_point() and not tensor.sum().isfinite() and not tensor.isfinite().all():
-            raise RunError(f"{source}: {name} is not finite (NaN or infinite); the file is damaged")
         current[name].copy_(tensor)
 
 

@@ -17,7 +17,6 @@ import torch
 from click.testing import CliRunner
 
 from ..cards import Card
-from ..commands import build_command
 from ..configs import CallbackConfig, CommandConfig, GeneratorConfig, ProbeConfig, RendererConfig
 from ..data.seeds import resolve
 from ..errors import MmgenError
@@ -175,7 +174,7 @@ class CommandSuite(Suite[CommandConfig]):
         config = self.buildable()
         message = f"building the command '{config.type}' fails, or imports torch; import it inside the function"
         with explained(message), mock.patch.dict(sys.modules, torch=None):
-            command = build_command(config)
+            command = config.build()
         result = CliRunner().invoke(command, ["--help"])
         assert result.exit_code == 0, f"`mmgen {config.type} --help` ends with {result.exit_code}: {result.output}"
         assert command.help, f"`mmgen {config.type} --help` does not describe the command; give it a docstring"

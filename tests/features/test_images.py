@@ -7,7 +7,7 @@ import pytest
 from kit.refusals import refusal
 from PIL import Image
 
-from mmgen.features.images import MOST_PIXELS, as_rgb, folder_pictures, from_array, open_image
+from mmgen.features.images import MOST_PIXELS, as_rgb, folder_pictures, open_image
 
 RAMP = (np.arange(256) * 257).astype(np.uint16).reshape(16, 16)  # of 16 bits: every grey of 8 bits
 GREYS = np.arange(256).reshape(16, 16, 1).repeat(3, 2)
@@ -83,25 +83,3 @@ def test_folders_without_images_and_with_two_of_one_key(tmp_path):
     (tmp_path / "a" / "d.webp").touch()
     said = refusal(folder_pictures, tmp_path)
     assert said == f"{tmp_path}: d.png and a/d.webp have the same key 'd'; rename one of them"
-
-
-@pytest.mark.parametrize(
-    ("array", "pixel"),
-    [
-        (np.full((2, 3), 7, np.uint8), (7, 7, 7)),
-        (np.full((2, 3, 4), (9, 8, 200, 0), np.uint8), (255, 255, 255)),
-        (np.full((2, 3), 257 * 40, np.uint16), (40, 40, 40)),
-        (np.ones((2, 3), bool), (255, 255, 255)),
-    ],
-)
-def test_arrays_of_pixels(array, pixel):
-    image = from_array(array)
-    assert (image.mode, image.size, image.getpixel((2, 1))) == ("RGB", (3, 2), pixel)
-
-
-@pytest.mark.parametrize(
-    "array", [np.zeros((2, 3)), np.zeros((2, 3), int), np.zeros(4, np.uint8), np.zeros((3, 9, 9), np.uint8)]
-)
-def test_other_arrays_are_no_pictures(array):
-    with pytest.raises(ValueError, match="the array of a picture must be "):
-        from_array(array)

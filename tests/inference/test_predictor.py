@@ -28,7 +28,6 @@ SEEN = Record("seen", np.eye(2, 3, dtype=np.float32), BOXES)
 OTHER = Record("other", np.ones((2, 3), np.float32), BOXES)
 
 
-TOO_LONG = "min_new_tokens: must be at most 5: generator.max_tokens = 6 includes the end token"
 FINITE = "query 1: image: image 'big': features are not finite, or too large for float32"
 RED = {"image": SEEN, "caption": "a red dog"}
 
@@ -94,7 +93,6 @@ def test_one_query_that_cannot_be_read_keeps_the_others_and_is_named(predictor):
 @pytest.mark.parametrize(
     ("query", "named", "message"),
     [
-        (RED, {"options": {"min_new_tokens": 99}}, TOO_LONG),
         (RED, {"options": {"num_beam": 2}}, "num_beam: no such key; did you mean 'num_beams'?"),
         (
             RED,
@@ -140,7 +138,9 @@ def test_examples_of_a_data_set_are_queries_too(predictor):
     examples = tuple(Example(name, {"image": SEEN, "caption": ("a dog", "red")}) for name in "ab")
     answers = predictor.predict_all(examples)
     assert [answer.id for answer in answers] == ["a", "b"]
-    assert [answer.value for answer in answers] == [texts[0].text for texts in predictor.generate(examples, Decoding())]
+    assert [answer.value for answer in answers] == [
+        answer.value for answer in predictor.ask_all(examples, options=Decoding())
+    ]
 
 
 def test_the_recipes_decoding_is_what_answers_use(predictor, monkeypatch):
@@ -149,8 +149,7 @@ def test_the_recipes_decoding_is_what_answers_use(predictor, monkeypatch):
     assert predictor.decoding() is predictor.decoding(1) is beams
     assert predictor.decoding(3) == Decoding(candidates=20, num_return_sequences=3, length_penalty=0.5)
     assert predictor.decoding(2, {"num_beams": 4}) == Decoding(num_beams=4, num_return_sequences=2, length_penalty=0.5)
-    asked, example = predictor.ask(RED), Example("e", RED)
-    assert asked.texts[0].tokens == predictor.generate([example])[0][0].tokens
+    assert predictor.ask(RED).texts[0].tokens == predictor.ask(Example("e", RED)).texts[0].tokens
     assert len({text.text for text in predictor.ask(RED, 5).texts}) == 5
 
 

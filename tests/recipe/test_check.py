@@ -72,11 +72,6 @@ def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
         ),
         (
             'type = "masked"',
-            'type = "masked"\nmax_tokens = 9\n[decoding]\nmin_new_tokens = 9',
-            "11: decoding.min_new_tokens: must be at most 8: generator.max_tokens = 9",
-        ),
-        (
-            'type = "masked"',
             'type = "any_order"\n[decoding]\nnum_beams = 5',
             "10: decoding.num_beams: no such key; the keys are: steps, order, ",
         ),

@@ -49,7 +49,7 @@ def run(folder: Path, monkeypatch, **image) -> tuple[int, str]:
     [
         ({**toys.ROI, "seed": 1}, "digest: "),
         ({**toys.ROI, "pool": 1}, "pool: 3 -> 1"),
-        (CELLS, "extractor: \"roi\" -> \"timm_grid\""),
+        (CELLS, 'extractor: "roi" -> "timm_grid"'),
     ],
 )
 def test_another_extractor_stops_a_run_before_it_trains(folder, monkeypatch, extractor, difference):

@@ -6,7 +6,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from mmgen.errors import RunError
-from mmgen.storage.weights import CHECKSUM, load_state, read_tensors, write_tensors
+from mmgen.storage.weights import load_state, read_tensors, write_tensors
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,6 @@ from mmgen.storage.weights import CHECKSUM, load_state, read_tensors, write_tens
             {"1.weight": torch.ones(2, 3), "1.bias": torch.ones(2)},
             "1 tensors differ, such as 1.weight: shape (2, 3) in",
         ),
-        ({"1.weight": torch.ones(2, 2), "1.bias": torch.full((2,), torch.nan)}, "1.bias is not finite"),
     ],
 )
 def test_weights_of_another_model(tensors, message):
@@ -44,6 +43,6 @@ def test_equal_weights_are_equal_files(tmp_path):
 
 
 def test_a_file_that_others_wrote_is_read(tmp_path):
-    save_file(TENSORS, tmp_path / "published", {"format": "pt", CHECKSUM: "0"})
+    save_file(TENSORS, tmp_path / "published", {"format": "pt"})
     tensors, about = read_tensors(tmp_path / "published")
     assert about == {} and tensors["b"].equal(TENSORS["b"])
