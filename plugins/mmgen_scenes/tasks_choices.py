@@ -48,6 +48,8 @@ class DrawnChoices(DrawnDataset):
         items: list[Item] = []
         while len(items) < config.num_questions:
             scene = sample(rng, f"choices-{split}-{i:05d}", *config.things(split))
+            items = write(rng, scene, config.num_questions, QUESTIONS)
+        if config.forms != QUESTIONS:  # of the same pictures, which may have fewer questions of these forms
             items = write(rng, scene, config.num_questions, config.forms)
         return SceneSet((scene,), tuple(example for item in items for example in item.examples(config.subtask)))
 

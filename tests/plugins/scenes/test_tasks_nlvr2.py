@@ -89,3 +89,6 @@ def test_more_pairs_in_training_of_these_forms():
         for examples in groups.values():
             assert 4 <= len(examples) <= most and 2 * sum(e.labels["truth"] for e in examples) == len(examples)
             assert all(is_true(e.inputs["statement"], *e.facts["things"]) == e.labels["truth"] for e in examples)
+    every = ScenePairs(train_size=10, test_size=3, pairings=16).build()
+    pictures, theirs = ({picture.key: picture.boxes for picture in drawn.pictures()} for drawn in (every, data))
+    assert theirs and all(theirs[key] == pictures[key] for key in theirs.keys() & pictures.keys())
