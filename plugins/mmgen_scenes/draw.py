@@ -8,7 +8,7 @@ from random import Random
 
 from PIL import Image, ImageDraw, ImageEnhance, ImageFilter
 
-from .brush import Color, mix, sprite
+from .brush import WHITE, Color, mix, sprite
 from .world import WATER_HEIGHT, Scene, Thing
 
 SKIES: tuple[tuple[Color, Color], ...] = (
@@ -45,7 +45,7 @@ def _draw_background(scene: Scene, rng: Random, side: int) -> Image.Image:
     shore = (scene.horizon + WATER_HEIGHT * scene.water) * big
     picture = _draw_gradient(sky, big, big)
     pen = ImageDraw.Draw(picture)
-    _draw_clouds(pen, rng, big, horizon, mix(sky[1], (255, 255, 255), 0.55))
+    _draw_clouds(pen, rng, big, horizon, mix(sky[1], WHITE, 0.55))
     for height, tone in ((0.11, 0.62), (0.06, 0.3)):
         _draw_ridge(pen, rng, big, horizon, height * big, mix(HILLS[scene.ground], sky[1], tone))
     if scene.water:
@@ -97,7 +97,7 @@ def _draw_clouds(pen: ImageDraw.ImageDraw, rng: Random, side: int, horizon: floa
 def _draw_waves(pen: ImageDraw.ImageDraw, rng: Random, side: int, top: float, bottom: float) -> None:
     for _ in range(14):
         x, y, width = rng.uniform(0, side), rng.uniform(top + 0.01 * side, bottom), rng.uniform(0.03, 0.08) * side
-        pen.line([x, y, x + width, y], mix(WATER[0], (255, 255, 255), 0.45), max(1, side // 190))
+        pen.line([x, y, x + width, y], mix(WATER[0], WHITE, 0.45), max(1, side // 190))
 
 
 def _draw_ground_details(pen: ImageDraw.ImageDraw, rng: Random, side: int, top: float, ground: str) -> None:
@@ -117,7 +117,7 @@ def _paste_thing(picture: Image.Image, thing: Thing, rng: Random, side: int) -> 
     """Pastes a thing into its box, with a shadow or a ripple."""
     x0, y0, x1, y1 = (round(v * side) for v in thing.box)
     if thing.place == "water":
-        _draw_shadow(picture, x0, x1, y1, mix(WATER[0], (255, 255, 255), 0.7), 190)
+        _draw_shadow(picture, x0, x1, y1, mix(WATER[0], WHITE, 0.7), 190)
     elif thing.place != "sky":
         _draw_shadow(picture, x0, x1, y1, (50, 56, 70), 80)
     image = sprite(thing.kind, thing.color, min(round(2 * LARGEST * side), MOST_PIXELS))

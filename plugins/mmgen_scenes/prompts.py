@@ -34,18 +34,17 @@ class PromptedScenes(DrawnScenes):
     config: ScenePrompts
 
     def make(self, split: str, i: int) -> SceneSet:
-        scene_set = super().make(split, i)
+        scenes, (example,) = super().make(split, i)
         rng = Random(f"{self.config.seed}/{split}/{i}/prompts")
-        (example,) = scene_set.examples
         prompts = {text: self._prompt_of_question(rng, text, example.facts["things"]) for text in example.targets}
         answerable = {text: prompt for text, prompt in prompts.items() if prompt}
         if not answerable:
-            return SceneSet(scene_set.scenes, ())
+            return scenes, ()
         prompted = replace(example, targets=tuple(answerable), labels={"prompt": tuple(answerable.values())})
         examples = [prompted] if split == self.config.train_split else [*one_per_prompt([prompted])]
         if not self.config.prompts:
             examples = [replace(example, labels={}) for example in examples]
-        return SceneSet(scene_set.scenes, tuple(examples))
+        return scenes, tuple(examples)
 
     def _prompt_of_question(self, rng: Random, question: str, things: Sequence[Mapping[str, Any]]) -> str:
         """The prompt of a question; empty for a question without a single right answer."""

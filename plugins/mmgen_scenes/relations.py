@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .world import Group, Thing
+from .world import Thing
 
 NEAR, FAR = 0.36, 0.45  # distances of centres: below is near beyond doubt, above is not near beyond doubt
 APART, BACK = 0.15, 0.05  # farther left is to the left beyond doubt; farther right is not to the left beyond doubt
@@ -32,11 +32,6 @@ def related(a: Thing, b: Thing, relation: str) -> bool | None:
         return True if gap < NEAR else False if gap > FAR else None
     right = b.center[0] - a.center[0] if relation == "to the left of" else a.center[0] - b.center[0]
     return True if right > APART else False if right < -BACK else None
-
-
-def moves(group: Group) -> str:
-    """What a single thing visibly does: "looking" (at something), "going" (some way), or nothing."""
-    return "" if group.plural or group.kind.name in FRONTAL else group.kind.moves
 
 
 def larger(a: Things, b: Things) -> bool | None:

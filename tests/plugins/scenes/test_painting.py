@@ -48,7 +48,7 @@ def test_a_painting_fills_its_square_and_has_its_colour(kind):
 @pytest.mark.parametrize("side", [64, 192, 400])
 def test_boxes_are_tight(data, monkeypatch, side):
     monkeypatch.setattr(draw, "_draw_shadow", lambda *args: None)  # a shadow is not part of a thing
-    for scene, _ in data.scenes("test")[:12]:
+    for (scene,), _ in data.scene_sets("test")[:12]:
         nothing = draw.draw(replace(scene, things=()), side)
         for thing in scene.things:
             alone = draw.draw(replace(scene, things=(thing,)), side)
@@ -87,12 +87,12 @@ def test_proposals_are_near_the_target_and_elsewhere():
     data = SceneExpressions(train_size=200, val_size=1, test_size=1, proposals=36).build()
     reached, share = [], []
     for scene_set, picture in zip(data.scene_sets("train"), data.pictures(), strict=False):
-        assert picture.key == scene_set.scenes[0].id == scene_set.examples[0].inputs["image"]
+        assert picture.key == scene_set[0][0].id == scene_set[1][0].inputs["image"]
         assert len(picture.boxes) == len(picture.region_names) == 36
         for box, label in zip(picture.boxes, picture.region_names, strict=True):
-            right = [f"{t.color} {t.kind}" for t in scene_set.scenes[0].things if iou(t.box, box) >= 0.5]
+            right = [f"{t.color} {t.kind}" for t in scene_set[0][0].things if iou(t.box, box) >= 0.5]
             assert label in right or (label == "background" and not right)
-        for example in scene_set.examples:
+        for example in scene_set[1]:
             right = [iou(example.labels["box"], box) >= 0.5 for box in picture.boxes]
             reached.append(any(right))
             share.append(sum(right) / 36)
@@ -120,5 +120,5 @@ def test_detector_classes_are_the_right_kind_and_similar_kinds(data):
 
 
 def test_a_plural_label_has_its_kind_and_the_background_has_none(data):
-    classes = detector_classes(data.scene_sets("train")[0].scenes[0], ["blue cats", "background"])
+    classes = detector_classes(data.scene_sets("train")[0][0][0], ["blue cats", "background"])
     assert classes.names[classes.ids[0, 0]] == "cat" and classes.known.tolist() == [True, False]
