@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from mmgen.attention import rows_to_keep
@@ -57,15 +58,11 @@ def write(
                 texts.setdefault(text.tokens, text)
         if all(len(texts) >= count for texts in distinct):
             break
+    best = [sorted([*texts.values()][:count], key=lambda text: -text.score) for texts in distinct]
     return [
-        [_generation(model.backbone, id_, text) for text in _best([*texts.values()], count)]
-        for id_, texts in zip(batch.ids, distinct, strict=True)
+        [_generation(model.backbone, id_, text) for text in (texts * count)[:count]]
+        for id_, texts in zip(batch.ids, best, strict=True)
     ]
-
-
-def _best(texts: list[Text], count: int) -> list[Text]:
-    best = sorted(texts[:count], key=lambda text: -text.score)
-    return (best * count)[:count]
 
 
 def _generation(backbone: Backbone, id_: str, text: Text) -> Generation:
@@ -176,13 +173,10 @@ class Writer:
         self.real = place < places.unsqueeze(2)
         if not options.temperature:  # the texts of an input with a given text would be equal
             self.real &= self.free.unsqueeze(2) | (torch.arange(places.shape[1], device=device) == 0).view(1, -1, 1)
-        self.ids = torch.full_like(place, self.mask_id).contiguous()
-        behind = torch.where(
-            partial_length > 0, partial_length, places - 1 if not reader.ends else places
-        )  # (B, G) first given end
-        self.ids[place >= behind.unsqueeze(2)] = self.end_id
-        shown = partial[:, : place.shape[2]].unsqueeze(1).expand(-1, places.shape[1], -1)
-        self.ids[:, :, : shown.shape[2]] = torch.where(shown >= 0, shown, self.ids[:, :, : shown.shape[2]])
+        ends = torch.where(partial_length > 0, partial_length, places - int(not reader.ends))  # (B, G) first given end
+        shown = F.pad(partial, (0, place.shape[2] - partial.shape[1]), value=-1).unsqueeze(1)  # (B, 1, C)
+        self.ids = torch.where(place < ends.unsqueeze(2), self.mask_id, self.end_id)
+        self.ids = torch.where(shown >= 0, shown, self.ids)
         self.open = self.real & (self.ids == self.mask_id)
         self.log_prob = torch.zeros(place.shape, device=device)
         self.written = self.open.clone()

@@ -38,12 +38,10 @@ class MaskedStepper:
         rows = written.shape[0] // inputs
         tokens = written.view(inputs, rows, t)
         prompts = None if self.prompts is None else self.prompts.for_texts(rows)  # (B, n, C)
-        if t == 0 and prompts is not None:
-            slots = self._prompted(self.prefix, prompts, tokens, 0)
-            return self._logits(self.prefix.slots.followed_by(slots))
-        if t == 0:  # all rows of an input are equal
-            slots = self._slots(self.prefix, tokens[:, :1], 0)
-            return self._logits(self.prefix.slots.followed_by(slots)).repeat_interleave(rows, 0)
+        if t == 0:
+            alike = 1 if prompts is None else rows  # without prompts, all rows of an input are equal
+            slots = self._prompted(self.prefix, prompts, tokens[:, :alike], 0)
+            return self._logits(self.prefix.slots.followed_by(slots)).repeat_interleave(rows // alike, 0)
         self.leave((tokens == self.model.backbone.end_id).any(2).all(1))
         self._drop_finished()
         if not len(self.active):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from random import Random
 from typing import Any
 
@@ -58,10 +57,6 @@ class PromptedScenes(DrawnScenes):
             "thing": box_in_words(things[asked_about(question, things)]["box"]),
         }
         return f"{kind}: {values[kind]}"
-
-    def describe(self) -> dict[str, Any]:
-        kinds = [kind.partition(":")[0] for kind in chain(*(e.labels.get("prompt", ()) for e in self.split("train")))]
-        return {**super().describe(), "prompts": {kind: kinds.count(kind) for kind in sorted({*kinds})}}
 
 
 def asked_about(question: str, things: Sequence[Mapping[str, Any]]) -> int:

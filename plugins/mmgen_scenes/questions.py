@@ -17,8 +17,8 @@ from typing import Any, Literal
 from . import answers
 from .grammar import Mention, parse
 from .phrases import at_place, definite_phrase, is_or_are, single_phrase, uncolored_phrase, varied_phrase
-from .relations import RELATIONS, area, related
-from .world import KINDS, Group, Scene, Thing
+from .relations import RELATIONS, related
+from .world import KINDS, Group, Scene, Thing, area
 
 SLOTS = {  # slots of forms -> the symbols (`grammar.parse`) that may fill them
     "is_topic": "(?:is ONE|are MANY)",
@@ -166,7 +166,7 @@ def write(rng: Random, scene: Scene, captioned: tuple[Group, Group], count: int)
     """
     written: list[str] = []
     used: Counter[Fill | None] = Counter()
-    areas = [sum(map(area, scene.members(group))) for group in scene.groups]
+    areas = [sum(area(thing.box) for thing in scene.members(group)) for group in scene.groups]
     while len(written) < count:
         topic = rng.choices(scene.groups, areas)[0]
         partners = captioned if topic in captioned else scene.groups
@@ -193,11 +193,6 @@ class Verdict:
     form: str
     answers: frozenset[str] = frozenset()
     reason: Literal["", "no question", "not there", "in doubt"] = ""
-
-    @property
-    def answerable(self) -> bool | None:
-        """None in doubt."""
-        return None if self.reason == "in doubt" else not self.reason
 
 
 def find_answers(question: str, things: Sequence[Mapping[str, Any]], alone: bool = False) -> Verdict:

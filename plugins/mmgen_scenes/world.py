@@ -224,7 +224,11 @@ def overlap_share(a: tuple[float, ...], b: tuple[float, ...]) -> float:
     width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
     if width <= 0 or height <= 0:
         return 0.0
-    return width * height / min((a[2] - a[0]) * (a[3] - a[1]), (b[2] - b[0]) * (b[3] - b[1]))
+    return width * height / min(area(a), area(b))
+
+
+def area(box: tuple[float, ...]) -> float:
+    return (box[2] - box[0]) * (box[3] - box[1])
 
 
 def _side_of_box(box: tuple[float, ...]) -> str:

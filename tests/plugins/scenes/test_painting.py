@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from mmgen_scenes import draw
-from mmgen_scenes.brush import INK, MARGIN, PAINT, Brush, mix, sprite
+from mmgen_scenes.brush import INK, MARGIN, Brush, mix, paint, sprite
 from mmgen_scenes.detector import detector_classes
 from mmgen_scenes.tasks import SceneExpressions
 from mmgen_scenes.world import COLORS, KINDS
@@ -26,7 +26,7 @@ def test_shapes_are_in_unit_coordinates():
     assert left == (*INK, 255) and right == (0, 0, 0, 0)
     assert brush.sheet.getpixel((2, 50))[3] == 0  # the margin for the outline
     brush.oval("main", (0.75, 0.5), 0.1)
-    assert brush.sheet.getpixel((71, 50)) == (*PAINT["red"][0], 255)
+    assert brush.sheet.getpixel((71, 50)) == (*paint("red"), 255)
 
 
 def test_a_sprite_is_cropped_outlined_and_darker_below():
@@ -58,7 +58,9 @@ def test_boxes_are_tight(data, monkeypatch, side):
 
 @pytest.mark.slow
 def test_every_kind_shows_its_color():
-    paints = np.array([PAINT[color] for color in COLORS], dtype=float)  # (colours, light and shade, 3)
+    paints = np.array(
+        [[paint(color), paint(f"dark.{color}")] for color in COLORS], dtype=float
+    )  # (colours, light and shade, 3)
     for kind in KINDS.values():
         for color in kind.colors:
             pixels = np.asarray(sprite(kind.name, color, 60)).reshape(-1, 4).astype(float)
