@@ -63,7 +63,7 @@ class Brush:
     """
 
     def __init__(self, color: str, side: int):
-        main, dark = paint(color), paint(f"dark.{color}")
+        main, dark = paint(f"main.{color}"), paint(f"dark.{color}")
         self.colors: dict[str, Color] = {
             **read_sprites()[0],
             "main": main,

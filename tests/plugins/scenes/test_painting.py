@@ -26,7 +26,7 @@ def test_shapes_are_in_unit_coordinates():
     assert left == (*INK, 255) and right == (0, 0, 0, 0)
     assert brush.sheet.getpixel((2, 50))[3] == 0  # the margin for the outline
     brush.oval("main", (0.75, 0.5), 0.1)
-    assert brush.sheet.getpixel((71, 50)) == (*paint("red"), 255)
+    assert brush.sheet.getpixel((71, 50)) == (*paint("main.red"), 255)
 
 
 def test_a_sprite_is_cropped_outlined_and_darker_below():
@@ -59,7 +59,7 @@ def test_boxes_are_tight(data, monkeypatch, side):
 @pytest.mark.slow
 def test_every_kind_shows_its_color():
     paints = np.array(
-        [[paint(color), paint(f"dark.{color}")] for color in COLORS], dtype=float
+        [[paint(f"main.{color}"), paint(f"dark.{color}")] for color in COLORS], dtype=float
     )  # (colours, light and shade, 3)
     for kind in KINDS.values():
         for color in kind.colors:
