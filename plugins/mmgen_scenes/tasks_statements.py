@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import permutations
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mmgen_vision.truths import LABELS
 
 from mmgen.examples import All, Example
 
+from . import ScenePairs, SceneStatements
 from .configs import STATEMENTS
 from .drawn import DrawnDataset, SceneSet, plain_scene, things
 from .phrases import COUNTS
 from .relations import related
 from .world import KINDS, MOST, SIZES, SORT, SORTS, Group, Look, Scene, sample
-
-if TYPE_CHECKING:
-    from .tasks import ScenePairs, SceneStatements
 
 PAIRS = 4  # pairs per statement that is scored
 PATIENCE = 2000  # plans tried before other forms are drawn
@@ -71,7 +69,7 @@ class DrawnPairs(DrawnDataset):
         count = config.pairings if split == "train" else PAIRS
         plan, written = _plan_statements(rng, config.statements, count)
         scenes = tuple(
-            sample(rng, f"{split}-{i}-{k // 2}-img{k % 2}", *config.things(split), looks, plan.kinds)
+            sample(rng, f"{split}-{i}-{k // 2}-img{k % 2}", *config.things, looks, plan.kinds)
             for k, looks in enumerate(plan.pictures)
         )
         if config.forms != STATEMENTS:  # about the same pictures, which may fit fewer statements of these forms
@@ -89,7 +87,7 @@ class DrawnPairs(DrawnDataset):
             for pair, (left, right, true) in enumerate(pairs)
         )
         shown = {key for example in examples for key in example.shown("image")}
-        return SceneSet(tuple(scene for scene in scenes if scene.id in shown), examples)
+        return tuple(scene for scene in scenes if scene.id in shown), examples
 
     def vocabularies(self) -> Mapping[str, tuple[str, ...]]:
         return {"truth": LABELS}
@@ -212,7 +210,7 @@ class DrawnStatements(DrawnDataset):
             for form in rng.sample([*pairs], min(self.config.statements, len(pairs)))
             for number, statement in enumerate(pairs[form])
         )
-        return SceneSet((scene,), examples)
+        return (scene,), examples
 
     def vocabularies(self) -> dict[str, tuple[str, ...]]:
         return {"truth": LABELS}

@@ -80,11 +80,11 @@ def predicts(folder, task: str) -> Predictor:
 
 
 @contextmanager
-def client(served: Predictor, headers=None, window: float = 0.0, **options):
+def client(served: Predictor, headers=None, **options):
     """A client of the service of a predictor, without a socket. `options`: see `create_app`."""
     from mmgen_serve.app import Service, create_app
     from starlette.testclient import TestClient
 
-    app = create_app(Service(served, window), "served/both", **options)
+    app = create_app(Service(served), "served/both", **options)
     with TestClient(app, ADDRESS, headers=headers, raise_server_exceptions=False) as opened:
         yield opened

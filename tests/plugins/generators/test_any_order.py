@@ -42,7 +42,7 @@ class TestBlocks(GeneratorSuite):
         return AnyOrder(max_tokens=11, block=4, length="end")
 
     def decodings(self):
-        return AnyOrderDecoding(threshold=0.5), AnyOrderDecoding(order="entropy", entropy_bound=0.5)
+        return AnyOrderDecoding(threshold=0.5), AnyOrderDecoding(order="entropy", steps=2)
 
 
 @pytest.mark.slow
@@ -196,7 +196,6 @@ def test_keys_that_exclude_each_other_are_refused():
         ({"remask": True}, "remask: needs steps, the number of passes"),
         ({"remask": True, "steps": 2, "order": "random"}, 'remask: needs order = "confidence"'),
         ({"threshold": 0.5, "order": "random"}, 'threshold: needs order = "confidence"'),
-        ({"entropy_bound": 0.5}, 'entropy_bound: needs order = "entropy"'),
         ({"temperature": 1e-308}, "temperature: must be 0, or from 1e-6 to 1e6, not 1e-308"),
     ):
         with pytest.raises(ValidationError, match=message):

@@ -29,10 +29,10 @@ class TestSentenceImage(mmgen.testing.ObjectiveSuite):
         return {"caption": Words(), "second": Words(fields=("second",))}
 
 
-def pairs(second=0.5, count=400):
+def pairs(count=400):
     """Pairs of captions that the objective draws of pictures with two captions each."""
     examples = [Example(f"p{i}", {"image": f"p{i}", "caption": (f"a {i}", f"b {i}")}) for i in range(20)]
-    reader, drawn_pairs = TwoCaptions(SentenceImage(negative_ratio=second)), []
+    reader, drawn_pairs = TwoCaptions(SentenceImage()), []
     for number in range(count):
         example, draw = examples[number % 20], random.Random(number)
         rest = [candidate for candidate in examples if candidate is not example]

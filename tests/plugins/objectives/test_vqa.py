@@ -54,13 +54,13 @@ def test_answers_are_weighted_by_the_people_who_gave_them(loss):
 
 @pytest.mark.slow
 def test_a_prediction_lists_the_likeliest_answers_without_the_unknown_one():
-    network = model(AnswerClasses(top_k=2), QUESTION)
+    network = model(AnswerClasses(), QUESTION)
     with torch.no_grad():
         network.objective("own").head.bias[0] = 50.0
     for prediction, example in zip(predictions(network, examples()), examples(), strict=True):
         logits = answer_logits(network, example)[1:]
         shares = dict(zip(KNOWN[1:], logits.softmax(-1).tolist(), strict=True))
-        best = sorted(shares, key=shares.get, reverse=True)[:2]
+        best = sorted(shares, key=shares.get, reverse=True)[:10]
         assert (
             prediction.id == example.id
             and list(prediction.value["probabilities"]) == best

@@ -95,12 +95,10 @@ def test_an_expression_fits_one_thing_and_is_the_shortest(expressions):
 
 def test_look_alikes(expressions):
     for scene_set in expressions.scene_sets("train"):
-        of_a_kind = [[t for t in scene_set.scenes[0].things if t.kind == kind] for kind in KINDS]
+        of_a_kind = [[t for t in scene_set[0][0].things if t.kind == kind] for kind in KINDS]
         assert any(len(group) == 3 and len({(t.color, t.size) for t in group}) > 1 for group in of_a_kind)
-        assert len(scene_set.examples) in (1, 2)
+        assert len(scene_set[1]) in (1, 2)
     lengths = Counter(len(example.inputs["expression"].split()) for example in expressions.split("train"))
     assert lengths[2] > lengths[1] > lengths[3] > lengths[4] > lengths[5] > 0
     four = SceneExpressions(train_size=20, same_kind=4, min_things=4, max_things=4, expressions=4).build()
-    assert all(
-        len({(t.color, t.size) for t in scene_set.scenes[0].things}) > 1 for scene_set in four.scene_sets("train")
-    )
+    assert all(len({(t.color, t.size) for t in scene_set[0][0].things}) > 1 for scene_set in four.scene_sets("train"))

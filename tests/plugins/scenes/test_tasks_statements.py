@@ -64,15 +64,15 @@ def test_the_scenes_are_those_of_scenes():
     keys = {"train_size": 20, "val_size": 1, "test_size": 1}
     data = SceneStatements(**keys).build()
     assert [*data.pictures()][3].key == [*Scenes(**keys).build().pictures()][3].key
-    assert [s.scenes for s in data.scene_sets("train")] == [
-        s.scenes for s in Scenes(**keys).build().scene_sets("train")
+    assert [scenes for scenes, _ in data.scene_sets("train")] == [
+        scenes for scenes, _ in Scenes(**keys).build().scene_sets("train")
     ]
     assert len(SceneStatements(statements=1, **keys).build().split("train")) == 40
 
 
 def test_similar_kinds_are_the_same_in_every_process():
     """The order of a set of words differs from process to process."""
-    scenes = [scene_set.scenes[0] for scene_set in SceneStatements(train_size=30).build().scene_sets("train")]
+    scenes = [scene_set[0][0] for scene_set in SceneStatements(train_size=30).build().scene_sets("train")]
     for scene in scenes:
         sorts = [SORT[kind] for kind in similar_kinds(scene)]
         assert sorts == sorted(sorts)
