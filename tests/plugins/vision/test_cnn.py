@@ -25,11 +25,11 @@ def test_pictures_are_described_the_same_in_halves(caplog):
     expected = list(extractor.records(pictures))
     network, tried = extractor.network, []
 
-    def cramped(images):
-        tried.append(len(images))
-        if len(images) > 2:
+    def cramped(pixels, sizes):
+        tried.append(len(pixels))
+        if len(pixels) > 2:
             raise out_of_memory_error()
-        return network(images)
+        return network(pixels, sizes)
 
     extractor.network = cramped
     caplog.clear()
@@ -41,7 +41,7 @@ def test_pictures_are_described_the_same_in_halves(caplog):
     assert tried == [4, 2, 2, 1] and caplog.messages == [
         "extracting features: out of memory; from here on 2 pictures at a time"
     ]
-    extractor.network = lambda images: cramped([*images] * 3)
+    extractor.network = lambda pixels, sizes: cramped(pixels.repeat(3, 1, 1, 1), sizes.repeat(3, 1))
     with pytest.raises(RunError) as raised:
         list(extractor.records(pictures))
     assert (
