@@ -66,7 +66,7 @@ def test_a_network_is_built_once_with_its_weights(monkeypatch):
     networks = [cnn.load("resnet10t", "random", 7, -1, 64) for _ in range(2)]
     assert calls == [(None, None), (False, (4,)), (False, (4,))] and torch.equal(torch.get_rng_state(), state)
     assert [width for _, width in networks] == [512, 512]
-    assert cnn.digest(networks[0][0]) == cnn.digest(networks[1][0])
+    assert cnn.digest(networks[0][0].state_dict()) == cnn.digest(networks[1][0].state_dict())
 
 
 class Cells(CnnConfig):

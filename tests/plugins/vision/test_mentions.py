@@ -77,11 +77,6 @@ def test_mentions_of_a_question_and_of_its_choices_are_read(predictor):
     ("fields", "labels", "message"),
     [
         (
-            {"question_mentions": All(((10, 99, (0,)),))},
-            {},
-            "example 'q' mentions characters 10 to 99 of 'question', which has 19",
-        ),
-        (
             {"question_mentions": All(((10, 15, (-1,)),))},
             {},
             "example 'q' mentions object -1 in 'question', but its picture has 3 objects, which count from 0",
