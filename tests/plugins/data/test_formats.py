@@ -52,17 +52,8 @@ def test_a_line_without_a_caption_among_lines_with_captions(tmp_path, caplog):
     dataset = jsonl(tmp_path, *lines).build()
     assert [example.id for example in dataset.split("train")] == ["train-a"]
     assert caplog.messages == ["table train: left out 1 example without a caption"]
-    assert dataset.lacking("train") == {"without_caption": ["train-bare"]}
-    keeping = jsonl(tmp_path, *lines, missing="keep").build()
-    assert [example.id for example in keeping.split("train")] == ["train-a", "train-bare"]
-    assert keeping.lacking("train") == {"without_caption": ["train-bare"]}
-    text = load_error(jsonl(tmp_path, *lines, missing="error"))
-    assert (
-        text == f'{tmp_path}/q.jsonl: 1 example without a caption (first: train-bare); set missing = "drop" to leave '
-        'their examples out, or "keep" to keep them'
-    )
     bare = jsonl(tmp_path, lines[1]).build()  # where no line has a caption, none is missing
-    assert len(bare.split("train")) == 1 and bare.lacking("train") == {}
+    assert len(bare.split("train")) == 1
 
 
 class TestJsonl(DatasetSuite):

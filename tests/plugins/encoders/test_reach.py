@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from mmgen_encoders import AnyEncoder, Bert
 from mmgen_encoders.encoder import EncoderBackbone
-from mmgen_encoders.reach import MIXES, OWN_CODE, unreachable
+from mmgen_encoders.self_check import MIXES, OWN_CODE, unreachable
 from transformers import AutoConfig, AutoModelForMaskedLM, BertConfig
 from transformers.models.auto import CONFIG_MAPPING
 

@@ -68,7 +68,7 @@ def test_through_the_store(tmp_path):
     assert segment.states.shape == (1, 4, 32) and segment.mask.all()
     assert [tuple(parameter.shape) for parameter in model.parameters()] == [(32, 576 + 4), (32,)]
     described = model.describe(example)
-    assert described["names"] == ["row 1, column 1", "row 1, column 2", "row 2, column 1", "row 2, column 2"]
+    assert described["names"] == ["region 1", "region 2", "region 3", "region 4"]
     assert described["boxes"][3] == [0.5, 0.5, 1, 1]
 
 

@@ -1,7 +1,6 @@
 """What the readers of published feature files share: relative boxes, base64, class names."""
 
 import base64
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,26 +16,17 @@ def test_boxes_become_relative():
         published_features.relative_boxes(np.zeros((1, 4)), 0, 20)
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [(b"AAA", "boxes: not base64, or truncated"), (b"AAAA", "boxes: 3 bytes are not a whole number of 4-byte values")],
-)
-def test_damaged_base64(text, problem):
-    with pytest.raises(ValueError) as error:
+@pytest.mark.parametrize("text", [b"AAA", b"AAAA"])
+def test_damaged_base64(text):
+    with pytest.raises(ValueError, match="boxes: not base64 of f4 numbers, or truncated"):
         published_features.decode(text, "<f4", "boxes")
-    assert str(error.value) == problem
     assert published_features.decode(base64.b64encode(np.float32([1.5]).tobytes()), "<f4", "boxes").tolist() == [1.5]
 
 
 def test_class_names_are_the_first_of_each_line(tmp_path):
     path = tmp_path / "names.txt"
     path.write_text("yolk\negg,eggs\u2028\n", encoding="utf-8")
-    config = SimpleNamespace(class_names=path)
-    assert published_features.read_class_names(config) == ["yolk", "egg"]
-    assert published_features.read_class_names(SimpleNamespace(class_names=None)) == ()
-    path.unlink()
-    with pytest.raises(DataError, match="'class_names' must be a text file with one class per line"):
-        published_features.read_class_names(config)
+    assert published_features.read_vocabulary(path) == ["yolk", "egg"]
 
 
 def test_numbers_without_a_name():
@@ -57,10 +47,6 @@ def test_a_background_column_is_left_out():
 
 
 def test_a_source_that_is_not_there(tmp_path):
-    for source, kind, problem in (
-        (tmp_path / "x", "file", "no such file"),
-        (tmp_path, "file", "is a folder; name a file of features"),
-    ):
-        with pytest.raises(DataError, match=problem):
-            published_features.existing_path(source, kind)
-    assert published_features.existing_path(tmp_path, "folder") == tmp_path
+    with pytest.raises(DataError, match="no such file"):
+        published_features.existing_path(tmp_path / "x")
+    assert published_features.existing_path(tmp_path) == tmp_path

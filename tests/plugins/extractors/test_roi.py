@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from huggingface_hub.errors import LocalEntryNotFoundError, OfflineModeIsEnabled
 from mmgen_extractors import Roi
 from PIL import Image
 from safetensors.torch import save_file
@@ -139,7 +138,7 @@ def test_local_weights(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"model": "resnet1800"}, "timm has no model 'resnet1800'; similar models: "),
+        ({"model": "resnet1800"}, "timm has no model 'resnet1800'; did you mean 'resnet"),
         ({"level": 7}, "'resnet18' has 5 levels of feature maps, 0 to 4, but level is 7"),
         (
             {"weights": "w.pth"},
@@ -151,22 +150,6 @@ def test_networks_that_cannot_be_had(settings, message):
     with pytest.raises(DataError) as error:
         Roi(**settings).build()
     assert str(error.value).startswith(message) and "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    "error", [ConnectionError(), LocalEntryNotFoundError("An error happened while ..."), OfflineModeIsEnabled()]
-)
-def test_weights_of_a_hub_that_cannot_be_reached(monkeypatch, error):
-    def offline(*arguments, **options):
-        raise error
-
-    monkeypatch.setattr("timm.create_model", offline)
-    with pytest.raises(DataError) as caught:
-        Roi(weights="pretrained").build()
-    assert str(caught.value) == (
-        "'resnet18' with weights 'pretrained' cannot be loaded: not on this machine, and the hub cannot be reached; "
-        'offline, use a local .safetensors file or "random"'
-    )
 
 
 def test_weights_of_another_network(tmp_path):

@@ -27,7 +27,6 @@ from mmgen.storage.model_files import build_model
     ("settings", "message"),
     [
         ({"image_size": 60}, "image_size: 60 must be a multiple of patch_size x pixel_shuffle_factor (16)"),
-        ({"vision_heads": 3}, "vision_heads: vision_size (128) must be a multiple of vision_heads (3)"),
     ],
 )
 def test_sizes_that_do_not_fit(settings, message):

@@ -73,7 +73,7 @@ def test_boxes_of_a_store_in_place_of_those_of_the_data(tmp_path):
     with_boxes = reader([Picture("q", image)], boxes=tmp_path / "boxes.h5")
     _, (seen,) = with_boxes.read(example("p"))
     assert np.allclose(seen.boxes, BOXES) and with_boxes.regions_of("p").region_names == ("cat", "dog")
-    with pytest.raises(DataError, match=r"boxes.h5: no boxes for image 'q'; extract them, or leave the image out"):
+    with pytest.raises(DataError, match=r"boxes.h5: no features for image 'q'"):
         with_boxes.read(example("q"))
 
 

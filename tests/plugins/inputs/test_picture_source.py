@@ -2,10 +2,7 @@
 
 import numpy as np
 import pytest
-from mmgen_extractors import Roi
-from mmgen_inputs import Regions
-from mmgen_inputs.picture_source import PictureSource
-from mmgen_inputs.pictures import Pictures
+from mmgen_inputs.picture_reader import PictureSource
 from PIL import Image
 
 from mmgen.errors import DataError
@@ -27,9 +24,9 @@ class Source(PictureSource):
         return {}
 
 
-def source(**settings):
-    built = Source(Pictures(embedder=Regions(), extractor=Roi(), fields=("image",), **settings))
-    built.take({"p": Picture("p", image)}, required=True)
+def source():
+    built = Source("image")
+    built.pictures = {"p": Picture("p", image)}
     return built
 
 
@@ -54,11 +51,3 @@ def test_what_is_no_picture_is_named():
         assert str(error.value) == message
     with pytest.raises(DataError, match="example 'e' has no image; its inputs are: caption"):
         source().shown(ResolvedExample("e", {"caption": "a dog"}))
-
-
-def test_images_of_a_folder_in_place_of_those_of_the_data(tmp_path):
-    image().save(tmp_path / "COCO_val2014_000000000042.png")
-    assert list(source(images=tmp_path).pictures) == ["42"]
-    unused = Source(Pictures(embedder=Regions(), extractor=Roi(), fields=("image",), images=tmp_path / "gone"))
-    unused.take({}, required=False)
-    assert unused.pictures == {}

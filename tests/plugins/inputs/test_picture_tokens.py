@@ -1,13 +1,11 @@
 """Pictures as tokens: pixels and tokens are those of the encoder's own processor; boxes, errors."""
 
-import numpy as np
 import pytest
 import torch
 from kit import seeing
 from mmgen_inputs import Text
 from mmgen_inputs.picture_tokens import patch_boxes
 from mmgen_inputs.pictures import PictureTokens
-from PIL import Image
 
 from mmgen.errors import DataError
 from mmgen.examples import All, Example, ResolvedExample
@@ -107,13 +105,6 @@ def test_an_encoder_that_does_not_see():
     with pytest.raises(DataError) as error:
         compose(Tiny(), {"image": PictureTokens(), "caption": Text()}, None, texts=TEXTS)
     assert str(error.value) == message
-
-
-def test_a_folder_of_images(tmp_path):
-    Image.fromarray(np.zeros((20, 30, 3), np.uint8)).save(tmp_path / "one.png")
-    image = embedder(images=tmp_path)
-    assert list(image.reader.pictures) == ["one"]
-    assert image.reader.tiled("one", "e").pixels.shape == (5, 3, 32, 32)
 
 
 def test_a_caption_that_names_picture_tokens_is_a_text():

@@ -13,12 +13,12 @@ from mmgen_generators import Masked
 from mmgen_inputs import Text
 from mmgen_objectives import MaskedWords
 from mmgen_objectives.tasks import MultipleChoice, TrueOrFalse
-from mmgen_tasks import ChoiceAccuracy, ChoiceCard, NamedTextsCard
+from mmgen_tasks import ChoiceAccuracy, ChoiceCard, LabelCard
 
 from mmgen.cards import Bar, Card, Choice, Piece
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import RngKey
-from mmgen.examples import All, Example, Generation, Prediction
+from mmgen.examples import All, Example, Prediction
 from mmgen.model import Objectives, compose
 from mmgen.tensors import Targets
 from mmgen.testing import RendererSuite
@@ -230,15 +230,12 @@ def test_vcr_without_its_texts_shows_letters():
     assert ChoiceCard().line(example, prediction) == "B"
 
 
-def test_vcr_numbers_objects_where_a_step_generates_or_classifies():
-    text = Generation("v", "because", (), -1.0)
-    assert NamedTextsCard().card(VCR, text) == Card(texts={"question": QUESTION}, objects=(2,))
-    assert NamedTextsCard().line(VCR, text) == "because"
+def test_vcr_numbers_objects_where_a_step_classifies():
     label = Prediction("v", {"label": "False", "probabilities": {"False": 0.75, "True": 0.25}}, 0.75)
-    assert NamedTextsCard().card(VCR, label) == Card(
+    assert LabelCard().card(VCR, label) == Card(
         bars=(Bar("False", 0.75, chosen=True), Bar("True", 0.25)), texts={"question": QUESTION}, objects=(2,)
     )
-    assert NamedTextsCard().line(VCR, label) == "False"
+    assert LabelCard().line(VCR, label) == "False"
 
 
 class TestChoices(RendererSuite):
@@ -250,11 +247,3 @@ class TestChoices(RendererSuite):
 
     def predictions(self, examples):
         return [Prediction("v", {"choice": 1, "probabilities": [0.25, 0.75]}, 0.75)]
-
-
-class TestNamedTexts(RendererSuite):
-    def config(self):
-        return NamedTextsCard()
-
-    def examples(self):
-        return [VCR]

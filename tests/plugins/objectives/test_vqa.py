@@ -97,7 +97,7 @@ class TestVqaAccuracy(Judges):
     scored_examples = QUESTIONS
 
     def config(self):
-        return VqaAccuracy(by_question_type=True)
+        return VqaAccuracy(by=("question_type",))
 
     def value(self, n, example):
         return {"label": example.targets[0] if n % 2 else "yes", "probabilities": {}}
@@ -110,7 +110,7 @@ class TestVqaAccuracyOfTexts(TestVqaAccuracy):
 
 def test_vqa_accuracy_by_type_of_labels_and_texts():
     labels = predictions_of([{"label": text} for text in ("yes", "no", "2", "dark red", "green")], QUESTIONS)
-    scores = VqaAccuracy(by_question_type=True).build().score(labels, QUESTIONS)
+    scores = VqaAccuracy(by=("question_type",)).build().score(labels, QUESTIONS)
     assert {name: round(value, 6) for name, value in scores.values.items()} == {
         "accuracy": 78.0,
         "yes/no": 100.0,
@@ -128,16 +128,8 @@ def test_vqa_accuracy_by_type_of_labels_and_texts():
     }
 
 
-def test_a_question_type_named_like_an_answer_type_has_a_separate_column():
-    examples = [question_example(0, TEN, "number", "number"), question_example(1, TEN, "other", "accuracy")]
-    scores = (
-        VqaAccuracy(by_question_type=True).build().score(predictions_of([{"label": "red"}] * 2, examples), examples)
-    )
-    assert [*scores.values] == ["accuracy", "number", "other", "accuracy (question)", "number (question)"]
-
-
 def test_accuracy_of_people_and_of_the_most_common_answers():
-    scores = VqaAccuracy(by_question_type=True).build().references(QUESTIONS)
+    scores = VqaAccuracy(by=("question_type",)).build().references(QUESTIONS)
     # six say red and five others agree with each; three have two others; one has none
     assert scores.values["other"] == pytest.approx(10 * (6 + 3 * 2 / 3))
     assert scores.per_example["yes/no"][:2] == [100, pytest.approx(10 * (5 + 4))]

@@ -17,12 +17,6 @@ def test_a_label_has_bars_of_its_likeliest_answers_and_the_right_answers():
     )
 
 
-def test_the_two_likeliest_answers_are_always_shown():
-    shares = {"red": 0.99, "blue": 0.001, "green": 0.001}
-    card = label_card(Prediction("x", {"label": "red", "probabilities": shares}, 0.99), {})
-    assert card == Card(bars=(Bar("red", 0.99, chosen=True), Bar("blue", 0.001)))
-
-
 def test_a_label_without_probabilities_has_one_bar():
     assert label_card(Prediction("x", {"label": "red"}, 0.7), {}).bars == (Bar("red", 0.7, chosen=True),)
 

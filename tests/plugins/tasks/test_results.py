@@ -41,7 +41,7 @@ def test_pairs_are_scored_against_those_of_a_recipe(files, tmp_path):
         f'[data]\ntype = "nlvr2"\nfolder = "{folder}"\ntest_split = "dev"\n'
     )
     ours, theirs = files(
-        ours_csv="identifier,prediction\ndev-850-0-0,true\ndev-850-1-0,False\n",
+        ours_csv="dev-850-0-0,true\ndev-850-1-0,False\n",
         theirs_csv="dev-850-0-0,True\ndev-850-1-0,True\n",
     )
     done = score(ours, "--against", theirs, "--references", tmp_path / "toy.toml", "--metric", "pair_accuracy")

@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 import torch
 from kit import toys
-from mmgen_vision.mentions import MentionedReader, Mentions
 from mmgen_vision.mentions_config import MentionsConfig
 from mmgen_visualbert import VisualBertRegions
 from mmgen_vlbert import VlBertRegions
 
-from mmgen.errors import DataError
 from mmgen.examples import All, ResolvedExample
 from mmgen.inference.predictor import Predictor
 from mmgen.model import Objectives, compose
@@ -79,11 +77,6 @@ def test_mentions_of_a_question_and_of_its_choices_are_read(predictor):
     ("fields", "labels", "message"),
     [
         (
-            {"question_mentions": All(((10, 99, (0,)),))},
-            {},
-            "example 'q' mentions characters 10 to 99 of 'question', which has 19",
-        ),
-        (
             {"question_mentions": All(((10, 15, (-1,)),))},
             {},
             "example 'q' mentions object -1 in 'question', but its picture has 3 objects, which count from 0",
@@ -96,19 +89,6 @@ def test_mentions_that_do_not_do(predictor, fields, labels, message):
     example = ResolvedExample("q", inputs, labels={"choices": ("Casey sees Pat", "the dog"), **labels})
     (answer,) = predictor.predict_all([example])
     assert message in answer.error
-
-
-def test_mentions_without_an_input_are_refused():
-    regions = VisualBertRegions(width=6, fingerprint={}, fields=("image",), mentions=("caption",))
-    inputs = {"caption": "a cat", "image": Record("p", np.zeros((2, 6), np.float32), np.zeros((2, 4), np.float32))}
-    reader = MentionedReader(regions, 36, Mentions(("caption",), 0, None))
-    reader.read(ResolvedExample("e0", inputs))
-    with pytest.raises(DataError) as error:
-        reader.read(ResolvedExample("e0", inputs | {"question_mentions": All(((0, 1, (0,)),))}))
-    assert str(error.value) == (
-        "example 'e0' has question_mentions, but mentions = ['caption'] does not contain 'question'; add 'question', "
-        "and name the input that reads this field 'question'"
-    )
 
 
 class Toy(MentionsConfig):
