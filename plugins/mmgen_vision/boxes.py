@@ -77,8 +77,8 @@ def union(boxes: Sequence[Box]) -> Box:
 def cells(rows: int, columns: int, inside: Box = WHOLE) -> list[Box]:
     """The boxes of rows x columns equal parts of a box, row by row."""
     x0, y0, x1, y1 = inside
-    xs, ys = (
-        [low + (high - low) * place / count for place in range(count + 1)]
-        for low, high, count in ((x0, x1, columns), (y0, y1, rows))
-    )
-    return [(xs[x], ys[y], xs[x + 1], ys[y + 1]) for y in range(rows) for x in range(columns)]
+
+    def corner(x: int, y: int) -> tuple[float, float]:
+        return x0 + (x1 - x0) * x / columns, y0 + (y1 - y0) * y / rows
+
+    return [(*corner(x, y), *corner(x + 1, y + 1)) for y in range(rows) for x in range(columns)]
