@@ -90,6 +90,12 @@ def run(predictor: Predictor, listening: socket.socket, token: str, batch: int, 
         signal.signal(number, lambda *_: None)
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # broken requests of clients are no news,
     warnings.filterwarnings("ignore", module=r"PIL\.")  # nor are their broken pictures
-    app, quiet = create_app(service, name, token, loopback), {"log_config": None, "access_log": False}
-    limits = {"limit_concurrency": MOST_REQUESTS, "timeout_graceful_shutdown": grace}
-    uvicorn.Server(uvicorn.Config(app, server_header=False, **quiet, **limits)).run(sockets=[listening])
+    config = uvicorn.Config(
+        create_app(service, name, token, loopback),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        limit_concurrency=MOST_REQUESTS,
+        timeout_graceful_shutdown=grace,
+    )
+    uvicorn.Server(config).run(sockets=[listening])
