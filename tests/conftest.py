@@ -24,7 +24,7 @@ from kit.beside import shared
 
 # on a busy machine, to make examples may take long
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-for profile, count in {"fast": 25, "ci": 60, "nightly": 3_000}.items():  # --hypothesis-profile; see test_damaged.py
+for profile, count in {"ci": 30, "nightly": 3_000}.items():  # --hypothesis-profile; see test_damaged.py
     # only the night looks for new examples, so that a commit's suite never fails for another reason than the commit
     settings.register_profile(profile, PATIENT, max_examples=count, derandomize=profile != "nightly")
 settings.load_profile("ci")
@@ -34,8 +34,6 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 atexit.register(gc.unfreeze)  # Triton prints leftovers of the interpreter on stderr
 gc.set_threshold(50_000, 20, 50)  # fewer collections than by default
 
-FROZEN = pytest.StashKey[tuple[Path | None, int]]()  # test file and number of modules at the last gc.freeze
-
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 ):  # started in the background; tests of Ctrl-C want it as a terminal has it
@@ -44,12 +42,6 @@ if (
 
 def pytest_addoption(parser):
     parser.addoption("--exhaustive", action="store_true", help="run the tests marked exhaustive too")
-
-
-def pytest_configure(config):
-    """A worker of pytest ends without clearing what is imported, which took two seconds of processor time."""
-    if hasattr(config, "workerinput"):
-        atexit.register(os._exit, 0)  # after whatever is registered later, such as by tests
 
 
 COSTLY = (  # tests of the public suites that take a third of a second for every part
@@ -68,52 +60,15 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.name in COSTLY:
             item.add_marker(pytest.mark.slow)
-    if config.getoption("--exhaustive"):
-        return
     left_out = [item for item in items if item.get_closest_marker("exhaustive")]
-    if left_out:
+    if left_out and not config.getoption("--exhaustive"):
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+        items[:] = [item for item in items if item not in left_out]
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_collection(session):
-    """Imports and lists the tests without garbage collection, which takes a quarter of that time and finds nothing."""
-    gc.disable()
-    try:
-        return (yield)
-    finally:
-        gc.enable()
-
-
-def pytest_collection_finish(session):
-    _freeze(session.config, None)
-
-
-def pytest_runtest_setup(item):
-    path, modules = item.config.stash[FROZEN]
-    if item.path != path or len(sys.modules) > modules + 50:
-        gc.collect()
-        _freeze(item.config, item.path)
-
-
-def _freeze(config, path: Path | None):
-    """Excludes what is there, such as modules and what earlier files left in caches, from garbage collection, since it
-    lives to the end. Every step of a run collects at its end, which would take a second after some thousand tests."""
+def pytest_collection_finish():
+    """What is imported lives to the end: each step of a run, which collects at its end, need not look through it."""
     gc.freeze()
-    config.stash[FROZEN] = (path, len(sys.modules))
-
-
-def pytest_sessionfinish():
-    """Ends the process that tests fork from."""
-    if "kit.forked" in sys.modules:
-        sys.modules["kit.forked"].stop()
-
-
-@pytest.fixture(scope="session")
-def minilm() -> Path:
-    """A real pretrained encoder: BERT architecture, 6 layers, 384 wide, without a masked-LM head."""
-    return shared("weights/minilm")
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from kit import toys
+from kit.weights import perturbed
 from mmgen_encoders import Bert
 from mmgen_generators import Masked
 from mmgen_inputs import Text
@@ -68,15 +69,7 @@ def test_attention_is_split_by_input():
     """Rows of different lengths in one batch, each compared with the row alone."""
     torch.manual_seed(0)
     inputs = {"caption": Text(), "hint": Text()}
-    model = compose(
-        Bert(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=90),
-        inputs,
-        Masked(),
-        texts=[" ".join(toys.WORDS)] * 3,
-    ).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.1)
+    model = perturbed(compose(Bert(**toys.SIZES), inputs, Masked(), texts=toys.TEXTS))
     texts = [("what color", "red ball near tree"), ("big dog under the house", "where"), ("ball", "how many are there")]
     examples = [Example(str(n), {"caption": caption, "hint": hint}) for n, (caption, hint) in enumerate(texts)]
     batch = Collator(model, model.inputs, objectives=())(examples)

@@ -1,26 +1,16 @@
-"""Decoding: the defaults of left to right, and the options of a generator with another order, from the recipe to
-a finished run."""
+"""Decoding: the defaults of left to right, and generators with options of their own."""
 
 import json
-import tomllib
+from types import SimpleNamespace
 
 import pytest
-from kit.toys import RECIPE, mmgen_here, toml
+from kit.toys import mmgen_here
+from mmgen_generators import AnyOrder
 from pydantic import ValidationError
 
 from mmgen import Decoding, DecodingConfig
 from mmgen.errors import DataError
-
-KEYS = "steps, order, temperature, num_return_sequences"
-PLUGIN = "from kit.diffusion import Diffusion, register_generators\n"
-
-
-def recipe(**decoding) -> str:
-    tables = tomllib.loads(RECIPE)
-    del tables["steps"]["second"]
-    tables["generator"] = {"type": "diffusion", "max_tokens": 8}
-    tables["data"] |= {"train_size": 8, "val_size": 2, "test_size": 2}
-    return toml({**tables, "decoding": {"order": "left", **decoding}})
+from mmgen.inference.predictor import Predictor
 
 
 def test_several_texts_are_the_best_different_ones_of_many_candidates():
@@ -74,41 +64,22 @@ def test_a_repetition_penalty_has_limits(penalty):
         Decoding(repetition_penalty=penalty)
 
 
-@pytest.fixture
-def diffusion(site, tmp_path):
-    site("mmgen-diffusion", "mmgen_diffusion", PLUGIN)
-    (tmp_path / "toy.toml").write_text(recipe())
-    return tmp_path
+def test_the_keys_are_those_of_the_generators_class(tmp_path):
+    shown = mmgen_here(tmp_path, "plugins", "any_order").stdout
+    assert "[decoding] with it:\n  How texts are written: " in shown and 'order = "confidence"' in shown
+    keys = json.loads(mmgen_here(tmp_path, "schema").stdout)["$defs"]["DecodingConfig"]["properties"]
+    assert {"num_beams", "steps"} <= {*keys}
 
 
-def test_keys_are_checked_by_the_generators_class(diffusion):
-    (diffusion / "wrong.toml").write_text(recipe(step=4, num_beams=3))
-    line = [*recipe(step=4, num_beams=3).splitlines()].index("step = 4") + 1
-    done = mmgen_here(diffusion, "check", "wrong.toml")
-    assert done.stderr.splitlines()[:2] == [
-        f"error: wrong.toml:{line}: decoding.step: no such key; did you mean 'steps'?",
-        f"wrong.toml:{line + 1}: decoding.num_beams: no such key; the keys are: {KEYS}",
-    ]
-    assert mmgen_here(diffusion, "check", "toy.toml").returncode == 0
-    shown = mmgen_here(diffusion, "plugins", "diffusion").stdout
-    assert "[decoding] with it:\n  Options of the denoising of texts." in shown and "steps = 6" in shown
-    keys = json.loads(mmgen_here(diffusion, "schema").stdout)["$defs"]["DecodingConfig"]["properties"]
-    assert {"num_beams", "steps"} <= {*keys} and keys["steps"]["maximum"] == 1000  # also the generator any_order's
-
-
-def test_a_generator_of_one_text_says_so(site, tmp_path):
-    from kit.diffusion import Diffusion
-
-    from mmgen.inference.predictor import Predictor
-
+def test_a_generator_of_one_text_says_so():
     class One(DecodingConfig):
         steps: int = 2
 
-    class Once(Diffusion):
+    class Once(AnyOrder):
         decoding = One
 
     predictor = object.__new__(Predictor)
-    predictor.recipe = type("Recipe", (), {"generator": Once(), "decoding": One()})
+    predictor.recipe = SimpleNamespace(generator=Once(), decoding=One())
     for chosen, message in (
         ({}, "n = 3: the generator writes one text per query"),
         ({"steps": 3}, "num_return_sequences: no such key; the keys are: steps"),

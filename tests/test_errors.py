@@ -8,12 +8,10 @@ from mmgen.errors import DataError, did_you_mean, printable
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("plain: größer, 日本語 🙂", "plain: größer, 日本語 🙂"),
-        ("\x1b[31mred\x07", "\\x1b[31mred\\x07"),
-        ("abc\u202edef", "abc\\u202edef"),  # a change of direction
-        ("half \ud800", "half \\ud800"),
-        ("two\nlines", "two\nlines"),
-        ("\u0646\u200c\u0645", "\u0646\u200c\u0645"),  # a joiner inside a word
+        ("\x1b[31mred\x07\r", "\\x1b[31mred\\x07\\r"),
+        ("abc\u202edef \x9b1m", "abc\\u202edef \\x9b1m"),  # a change of direction
+        ("half \ud800 a\u2028b\tc", "half \\ud800 a\\u2028b\\tc"),
+        ("two\nlines: größer, 日本語 猫　が 🙂 می‌خواهم 👩‍👧 10\u00a0%",) * 2,  # joiners inside words
     ],
 )
 def test_control_characters_are_escaped(text, expected):

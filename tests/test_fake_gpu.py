@@ -1,26 +1,18 @@
 """Training, generation and probing on a fake GPU: nothing stays on the CPU, and few operations wait."""
 
-import random
 from dataclasses import replace
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 from kit import toys
 from kit.fake_gpu import CUDA, FakeGpu, MixedDevices
 from kit.training import micro_batches, validation_of
-from mmgen_encoders import Bert
-from mmgen_generators import Masked
-from mmgen_inputs import Regions, Text
 
 from mmgen import Decoding
 from mmgen.data.collate import Collator, Source
 from mmgen.data.seeds import resolve
 from mmgen.evaluation.answers import generate
-from mmgen.examples import Example
-from mmgen.model import compose
-from mmgen.parts import Record
 from mmgen.recipe.tables import Step, Training
 from mmgen.training.train import Trainer, make_material
 
@@ -31,25 +23,6 @@ SEARCHES = {
     "beams": Decoding(num_beams=3, num_return_sequences=2),
     "samples": Decoding(do_sample=True, num_return_sequences=3),
 }
-
-
-def pictured(**sizes):
-    """A model of regions and captions, and examples for it."""
-    torch.manual_seed(0)
-    draw, words, examples = np.random.default_rng(0), random.Random(0), []
-    regions = Regions(fields=("image",), width=8, fingerprint={"made": "up"}, max_regions=5, normalize="standard")
-    model = compose(
-        Bert(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=90, **sizes),
-        {"image": regions, "caption": Text(fields=("caption",))},
-        Masked(max_tokens=9),
-        texts=[" ".join(toys.WORDS)] * 3,
-    )
-    for number in range(6):
-        boxes = np.sort(draw.random((1 + number % 3, 2, 2), np.float32), 1).reshape(-1, 4)
-        image = Record(str(number), draw.standard_normal((len(boxes), 8), np.float32), boxes)
-        text = [" ".join(words.choices(toys.WORDS, k=words.randint(1, 7))) for _ in range(3)]
-        examples.append(Example(str(number), {"image": image, "caption": text[0]}, tuple(text[1:])))
-    return model, examples
 
 
 def test_the_fake_gpu_refuses_to_be_mixed():
@@ -63,7 +36,7 @@ def test_the_fake_gpu_refuses_to_be_mixed():
         gpu.waits.clear()
         far[far > 0].sum().item()
         torch.tensor(3, device="cuda")
-    assert sorted(what for _, what in gpu.waits) == ["copy of numbers", "index of booleans", "item"]
+    assert sorted(gpu.waits) == ["copy of numbers", "index of booleans", "item"]
 
 
 @pytest.mark.parametrize("family", toys.families())
@@ -80,7 +53,7 @@ def test_every_encoder_trains_and_writes_there(family):
 
 @pytest.mark.parametrize("search", SEARCHES)
 def test_every_search_writes_there(search):
-    model, examples = pictured()
+    model, examples = toys.pictured()
     with FakeGpu():
         model.to("cuda")
         assert len(generate(model, examples, SEARCHES[search], batch_size=4)) == 6
@@ -88,7 +61,7 @@ def test_every_search_writes_there(search):
 
 def test_a_pass_waits_for_the_device_a_few_times_only():
     """The device is idle during each wait: a pass has these waits, and no encoder layer adds any."""
-    model, examples = pictured()
+    model, examples = toys.pictured()
     with FakeGpu() as gpu:
         model.to("cuda").train()
         batch = Collator(model, model.inputs)(examples).to("cuda")
@@ -98,7 +71,7 @@ def test_a_pass_waits_for_the_device_a_few_times_only():
 
 
 def test_a_part_that_was_left_behind_is_found():
-    model, examples = pictured()
+    model, examples = toys.pictured()
     with FakeGpu():
         model.to("cuda").embedders.cpu()
         with pytest.raises(MixedDevices, match="expected all tensors to be on the same device"):
@@ -126,7 +99,7 @@ def update(trained):
 
 
 def test_updates_validation_and_a_resume_work_there(tmp_path):
-    (model, examples), (again, _) = pictured(dropout=0.0), pictured(dropout=0.0)
+    (model, examples), (again, _) = (toys.pictured(dropout=0.0) for _ in range(2))
     with FakeGpu() as gpu:
         model.to("cuda")
         first = learner(model, examples, tmp_path)

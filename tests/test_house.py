@@ -9,6 +9,11 @@ import sys
 import tomllib
 from pathlib import Path
 
+import mmgen
+from mmgen.configs import nested_kinds
+from mmgen.recipe.tables import Recipe
+from mmgen.registry import KINDS, installed
+
 ROOT = Path(__file__).resolve().parents[1]
 TORCH_FREE = """
     mmgen.cli mmgen.configs mmgen.decoding mmgen.errors mmgen.files mmgen.hookspecs mmgen.progress mmgen.registry
@@ -20,21 +25,20 @@ ANY_WORDS = {"causal", "regions", "table", "text"}  # words with other meanings,
 def test_the_core_names_no_part():
     """No string in the core is the recipe name of one of our parts, except words with other meanings. The suites and
     the scaffold show parts to plugin authors."""
-    from mmgen.registry import installed
-
     names = {part.name for part in installed().parts if part.source.distribution == "mmgen-framework"} - ANY_WORDS
-    rooms = [
-        path
-        for path in (ROOT / "mmgen").rglob("*.py")
-        if path.relative_to(ROOT).parts[1] not in ("testing", "scaffold")
-    ]
-    named = [
-        f"{path}:{node.lineno}: names '{node.value}'"
-        for path in rooms
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in names
-    ]
-    assert not named, "\n".join(named)
+    for path in (ROOT / "mmgen").rglob("*.py"):
+        if not {"testing", "scaffold"} & {*path.parts}:
+            nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            assert not names & {node.value for node in nodes if isinstance(node, ast.Constant)}, path
+
+
+def test_a_kind_is_a_hook_and_the_class_it_returns():
+    """A recipe's tables follow from the recipe's class, and each class is exported by `mmgen`."""
+    for kind, (hook, config) in KINDS.items():
+        assert hook == f"register_{kind}s" and getattr(mmgen, config.__name__) is config
+    tables = nested_kinds(Recipe)
+    assert {*tables.values()} <= {kind for kind, (_, config) in KINDS.items() if config.in_recipes}
+    assert tables["data"] == "dataset" and tables["inputs"] == "embedder"
 
 
 def test_no_text_tells_people_to_install_a_name_that_no_index_has():
@@ -52,13 +56,7 @@ def run_python(code: str) -> str:
 
 
 def test_torch_starts_only_when_a_part_is_built():
-    code = f"""
-import importlib, sys
-for name in {TORCH_FREE}:
-    importlib.import_module(name)
-    assert 'torch' not in sys.modules, name + ' imports torch'
-"""
-    run_python(code)
+    run_python(f"import sys, {', '.join(TORCH_FREE)}; assert 'torch' not in sys.modules")
 
 
 def test_plugins_are_discovered_without_torch_and_other_heavy_libraries():
@@ -70,8 +68,6 @@ def test_plugins_are_discovered_without_torch_and_other_heavy_libraries():
 
 
 def test_every_config_survives_json():
-    from mmgen.registry import installed
-
     for part in installed().parts:
         required = [name for name, info in part.config.model_fields.items() if info.is_required()]
         config = part.config.model_construct(**{name: "x" for name in required}) if required else part.config()
@@ -82,19 +78,10 @@ def test_every_config_survives_json():
 
 
 def test_every_field_and_every_part_is_documented():
-    from mmgen.registry import installed
-
     for part in installed().parts:
         assert part.summary, f"{part.config.__name__} has no docstring"
         for name, info in part.config.model_fields.items():
             assert name == "type" or info.description, f"{part.config.__name__}.{name} has no description"
-
-
-def test_every_package_is_typed():
-    packages = [ROOT / "mmgen", *(ROOT / "plugins").glob("mmgen_*/__init__.py")]
-    assert [
-        str(path) for path in packages if not (path.parent if path.is_file() else path).joinpath("py.typed").is_file()
-    ] == []
 
 
 def test_a_module_says_what_it_holds_and_is_found_without_tricks():
@@ -105,9 +92,10 @@ def test_a_module_says_what_it_holds_and_is_found_without_tricks():
         assert not edits or path == ROOT / "mmgen/registry.py", path
 
 
-def test_the_contracts_of_imports_name_every_package():
+def test_every_package_is_typed_and_in_the_contracts_of_imports():
     linter = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
-    plugins = {path.parent.name for path in (ROOT / "plugins").glob("*/__init__.py")}
-    assert sorted(linter["root_packages"]) == sorted({"mmgen", *plugins})
+    packages = [ROOT / "mmgen", *(path.parent for path in (ROOT / "plugins").glob("*/__init__.py"))]
+    assert all((package / "py.typed").is_file() for package in packages)
+    names = sorted(package.name for package in packages)
     (layers,) = (contract["layers"] for contract in linter["contracts"] if "mmgen" in contract.get("layers", ()))
-    assert sorted(re.findall(r"\w+", " ".join(layers))) == sorted({"mmgen", *plugins})
+    assert names == sorted(linter["root_packages"]) == sorted(re.findall(r"\w+", " ".join(layers)))

@@ -3,9 +3,7 @@
 import base64
 import re
 
-import pytest
-
-from mmgen.plotting import COLOURS, DARK_INK, colour, colours, embedded, figure, save, size, svg
+from mmgen.plotting import COLOURS, DARK_INK, colour, embedded, figure, save, size, svg
 
 
 def test_files_are_the_same_to_the_byte_and_text_stays_text(tmp_path):
@@ -18,11 +16,6 @@ def test_files_are_the_same_to_the_byte_and_text_stays_text(tmp_path):
     assert ">updates</text>" in (tmp_path / "first.svg").read_text()
 
 
-def test_a_colour_belongs_to_a_step_and_they_repeat():
-    assert colours(["a", "b"]) == {"a": COLOURS[0], "b": COLOURS[1]}
-    assert colour(len(COLOURS)) == COLOURS[0]
-
-
 def test_an_image_follows_light_and_dark_mode():
     with figure(3, 2, salt="test") as plot:
         axes = plot.add_subplot()
@@ -33,12 +26,3 @@ def test_an_image_follows_light_and_dark_mode():
     text = base64.b64decode(url.removeprefix("data:image/svg+xml;base64,")).decode()
     assert "prefers-color-scheme: dark" in text and f"--ink: {DARK_INK};" in text
     assert f"var(--c0, {COLOURS[0]})" in text and re.search(r'id="patch_1">\s*<path [^>]*style="fill: none', text)
-
-
-def test_matplotlibs_settings_are_restored():
-    import matplotlib
-
-    before = dict(matplotlib.rcParams)
-    with pytest.raises(ZeroDivisionError), figure(1, 1, salt=""):
-        1 / 0  # noqa: B018
-    assert dict(matplotlib.rcParams) == before

@@ -5,6 +5,7 @@ import pytest
 import torch
 from kit import toys
 from kit.bag import Bag
+from kit.weights import perturbed
 from mmgen_encoders import Bert, Roberta
 from mmgen_generators import Causal, Masked
 from mmgen_generators.causal_writing import CausalStepper
@@ -66,21 +67,11 @@ def test_an_input_without_any_slot_uses_no_position_and_leaves_the_type_as_it_wa
 def model(generator, backbone=Bert, position=0, seed=0, **more):
     """A caption as text, then as a bag of words that share a position; with a term on every slot."""
     torch.manual_seed(seed)
-    sizes = {
-        "num_hidden_layers": 2,
-        "hidden_size": 32,
-        "num_attention_heads": 4,
-        "vocab_size": 90,
-        "extra_token_types": 1,
-        "extra_positions": 2,
-    }
+    encoder = backbone(**toys.SIZES, extra_token_types=1, extra_positions=2)
     inputs = {"caption": Text(), "things": Bag(fields=("caption",), position=position, token_type=2)}
     sequence = SequenceConfig(target_token_type=1, **more)
-    built = compose(backbone(**sizes), inputs, generator, texts=[" ".join(toys.WORDS)] * 3, sequence=sequence)
-    with torch.no_grad():
-        for parameter in built.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.1)
-    return built.eval()
+    built = compose(encoder, inputs, generator, texts=toys.TEXTS, sequence=sequence)
+    return perturbed(built)
 
 
 def batch_of(built, examples, **more):

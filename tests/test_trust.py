@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import torch
 from kit import archives, frcnn, plugin_files, published, small_runs, stores, toys
-from kit.damage import check_memory, confined
+from kit.memory import check_memory, confined
 from kit.pictures import png
 from kit.refusals import refusal
 from kit.thirdparty import AUDIO
@@ -73,7 +73,7 @@ def whole(tmp_path_factory) -> Path:
     folder = published.refcoco(tmp_path_factory.mktemp("whole"))
     for name, make in NETWORKS.items():
         make(folder / name)
-    mmgen.load(small_runs.runs() / "runs" / small_runs.STEP.parent.parent).save(folder / "export", extractor=False)
+    mmgen.load(small_runs.drawn("writes")).save(folder / "export", extractor=False)
     return folder
 
 
@@ -117,11 +117,9 @@ DOORS = {  # a file -> what writes it with a bomb in it, what reads it
     "arrays/a.npy": (put_npy, lambda path: imported(NpzFolder(), path.parent)),
     "arrays/a.npz": (put_npz, lambda path: imported(NpzFolder(), path.parent)),
     "index.pkl": (put_pickle, lambda path: LxmertH5(index=path).build()),
-    "index.json": (put_pickle, lambda path: LxmertH5(index=path).build()),
     "refs(unc).p": (put_pickle, lambda path: Refcoco(folder=path.parent).build().split("train")),
     "visualbert.bin": (put_tensors, lambda path: read_published(str(path))),
-    "vl-bert-base.model": (put_tensors, lambda path: read_published(str(path))),
-    "a.bin": (put_pickle, lambda path: read_published(str(path))),
+    "vl-bert-base.model": (put_pickle, lambda path: read_published(str(path))),
     "network.safetensors": (put_pickle, lambda path: Roi(model="test_resnet", weights=str(path)).build()),
     "encoder/pytorch_model.bin": (put_pickle, lambda path: Bert(weights=str(path.parent)).build()),
     "seeing/pytorch_model.bin": (put_pickle, lambda path: ModernVBert(weights=str(path.parent)).build()),
@@ -218,12 +216,6 @@ def npy(path: Path) -> Path:
     return put(path, b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + bytes(96)).parent
 
 
-def npz(path: Path) -> Path:
-    with zipfile.ZipFile(put(path, b""), "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.write(npy(path.with_name("x")) / "x", "x.npy")
-    return path.parent
-
-
 def tensors(path: Path) -> Path:
     header = json.dumps({"a": {"dtype": "F32", "shape": [VAST, 4], "data_offsets": [0, 16 * VAST]}}).encode()
     return put(path, struct.pack("<Q", len(header)) + header + bytes(96))
@@ -236,21 +228,16 @@ def repeated(path: Path) -> str:
 
 def deflated(path: Path) -> str:
     """A tensor of zeros, which torch would unpack."""
-    torch.save({"a": torch.zeros(4)}, path)
-    with zipfile.ZipFile(path) as plain:
-        entries = {name: plain.read(name) for name in plain.namelist()}
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
-        for name, content in entries.items():
-            with packed.open(name, "w") as file:
-                for piece in [bytes(1 << 20)] * 320 if "data/0" in name else [content]:
-                    file.write(piece)
-    return str(path)
+    torch.save({"a": torch.zeros(80 << 20)}, path)
+    with zipfile.ZipFile(path) as plain, zipfile.ZipFile(path.with_suffix(".zip"), "w", zipfile.ZIP_DEFLATED) as packed:
+        for name in plain.namelist():
+            packed.writestr(name, plain.read(name))
+    return str(path.with_suffix(".zip").replace(path))
 
 
 ZEROS, TEXT = gzip.compress(bytes(1 << 20)), b"x\0\0" + zlib.compress(bytes(16 << 20))
 CLAIMS = {  # what claims a size, and reads it
     "npy": lambda place: imported(NpzFolder(), npy(place / "a/1.npy")),
-    "npz": lambda place: imported(NpzFolder(), npz(place / "a/1.npz")),
     "safetensors": lambda place: read_tensors(tensors(place / "a.safetensors")),
     "torch": lambda place: read_published(repeated(place / "a.bin")),
     "torch's zip": lambda place: read_published(deflated(place / "a.bin")),
@@ -262,8 +249,6 @@ CLAIMS = {  # what claims a size, and reads it
     "encoder": lambda place: mmgen.load(
         change(place, "backbone/config.json", hidden_size=10**6, num_attention_heads=1, vocab_size=10**6)
     ),
-    "layers": lambda place: mmgen.load(change(place, "backbone/config.json", num_hidden_layers=1000, hidden_size=512)),
-    "input": lambda place: mmgen.load(change(place, "inputs.json", image={"width": 1 << 20})),
 }
 
 
@@ -277,10 +262,6 @@ def test_a_claim_takes_no_memory(place, monkeypatch, claim):
     check_memory(error.value, place)
 
 
-def rows(file, name: str) -> None:
-    file.create_dataset(name, (VAST, 2, 4)[:: 2 if name == "features" else 1], "f4", chunks=True)
-
-
 def packed(file, name: str) -> None:
     """Zeros of 2 GB in a file of 2 MB."""
     dataset = file.create_dataset(name, (1 << 28, 2), "f4", chunks=(1 << 28, 2), compression="gzip")
@@ -288,7 +269,7 @@ def packed(file, name: str) -> None:
 
 
 HDF5 = {  # a dataset that claims a size, is in another file, or anywhere in memory
-    "rows": rows,
+    "rows": lambda file, name: file.create_dataset(name, (VAST, 4), "f4", chunks=True),
     "packed": packed,
     "external link": lambda file, name: file.__setitem__(name, h5py.ExternalLink("other.h5", f"/{name}")),
     "soft link": lambda file, name: file.__setitem__(name, h5py.SoftLink("/elsewhere")),

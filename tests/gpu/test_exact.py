@@ -6,8 +6,6 @@ import pytest
 import torch
 from kit import families, naive, seeing, toys
 from mmgen_encoders import Bert
-from mmgen_generators.masked_writing import MaskedStepper
-from mmgen_inputs import ModernVBert
 
 from mmgen import Decoding
 from mmgen.data.collate import Collator
@@ -23,7 +21,6 @@ SEARCHES = {
     "beams": Decoding(num_beams=3, num_return_sequences=2),
     "likeliest": Decoding(do_sample=True, top_k=1),
 }
-every_encoder = pytest.mark.parametrize("family", toys.FAMILIES, ids=lambda family: family.__name__)
 
 
 def batch_of(model, examples, **options):
@@ -49,14 +46,6 @@ def naive_log_probabilities(model, examples):
     return torch.stack(rows)
 
 
-@every_encoder
-@torch.no_grad()
-def test_one_pass_gives_the_distributions_of_separate_passes(family, device):
-    model, examples = toys.model(family).to(device), toys.examples(3)
-    packed, expected = (log_p(model, examples) for log_p in (packed_log_probabilities, naive_log_probabilities))
-    torch.testing.assert_close(packed, expected, atol=CLOSE, rtol=0)
-
-
 @torch.no_grad()
 def test_bf16_is_off_by_no_more_than_the_procedure_in_bf16(device):
     model, examples = toys.model(Bert, hidden_size=64).to(device), toys.examples(8)
@@ -68,16 +57,15 @@ def test_bf16_is_off_by_no_more_than_the_procedure_in_bf16(device):
     assert errors.mean() <= 1.2 * noise.mean() and errors.max() <= 2 * noise.max()
 
 
-def gradients(model, examples, half=False):
+def gradients(model, examples):
     """(loss, gradients on the CPU) of a batch."""
     model.zero_grad()
-    with torch.autocast(model.device.type, torch.bfloat16, enabled=half):
-        loss = model(batch_of(model, examples)).mean
+    loss = model(batch_of(model, examples)).mean
     loss.backward()
     return loss.item(), {name: p.grad.cpu() for name, p in model.named_parameters() if p.grad is not None}
 
 
-@every_encoder
+@pytest.mark.parametrize("family", toys.FAMILIES, ids=lambda family: family.__name__)
 def test_loss_and_gradients_are_the_processors(family, device):
     model, examples = toys.model(family), toys.examples(8)
     expected_loss, expected = gradients(model, examples)
@@ -85,32 +73,6 @@ def test_loss_and_gradients_are_the_processors(family, device):
     assert loss == pytest.approx(expected_loss, abs=CLOSE) and results.keys() == expected.keys()
     for name in results:
         torch.testing.assert_close(results[name], expected[name], atol=CLOSE, rtol=1e-4, msg=name)
-
-
-def test_bf16_has_nearly_the_same_gradients(device):
-    model, examples = toys.model(Bert, hidden_size=64).to(device), toys.examples(12)
-    (loss, full), (half_loss, half) = (gradients(model, examples, half) for half in (False, True))
-    assert half_loss == pytest.approx(loss, rel=0.02)
-    assert all(gradient.dtype == torch.float32 and gradient.isfinite().all() for gradient in half.values())
-    flat, half_flat = (torch.cat([gradient.flatten() for gradient in grads.values()]) for grads in (full, half))
-    assert torch.nn.functional.cosine_similarity(flat, half_flat, dim=0) > 0.99
-
-
-@every_encoder
-@torch.no_grad()
-def test_a_cache_changes_nothing(family, device):
-    model, examples = toys.model(family).to(device), toys.examples(5)
-    if not model.backbone.caches:
-        pytest.skip("does not cache")
-    batch = batch_of(model, examples, objectives=())
-    written = torch.tensor([model.backbone.encode_text("what color is the dog")[:4]] * 5, device=device)
-    steps = []
-    for caches in (True, False):
-        model.backbone.caches = caches
-        stepper = MaskedStepper(model, model.prefix(batch))
-        steps.append([stepper.next_logits(written[:, :t]).log_softmax(-1) for t in range(5)])
-    for cached, uncached in zip(*steps, strict=True):
-        torch.testing.assert_close(cached, uncached, atol=CLOSE, rtol=0)
 
 
 @pytest.mark.parametrize("search", SEARCHES)
@@ -121,16 +83,6 @@ def test_every_search_finds_what_it_finds_on_the_processor(search, device):
     assert [[text.tokens for text in texts] for texts in results] == [[t.tokens for t in texts] for texts in expected]
     for texts, expected_texts in zip(results, expected, strict=True):
         assert [text.score for text in texts] == pytest.approx([text.score for text in expected_texts], abs=1e-4)
-
-
-@torch.no_grad()
-def test_greedy_is_the_papers_procedure(device):
-    model, examples = toys.model(Bert).to(device), toys.examples(4)
-    for example, (text,) in zip(examples, generate(model, examples), strict=True):
-        with device:
-            x = naive.text_prefix(model.backbone, resolve(example).inputs["caption"])
-            tokens, score = naive.greedy(model.backbone, x, model.generator.max_tokens)
-        assert (list(text.tokens), text.score) == (tokens, pytest.approx(score, abs=1e-4))
 
 
 @pytest.mark.parametrize("family", families.REACHED)
@@ -152,10 +104,9 @@ def test_a_family_of_transformers_is_the_papers_procedure(family, device):
         torch.testing.assert_close(log_probabilities, expected, atol=2e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("family", [ModernVBert])
 @torch.no_grad()
-def test_an_encoder_that_sees_has_the_loss_and_the_texts_of_the_processor(family, device):
-    model, examples = seeing.model(family), seeing.examples()
+def test_an_encoder_that_sees_has_the_loss_and_the_texts_of_the_processor(device):
+    model, examples = seeing.model(), seeing.examples()
     batch = Collator(model, ["image", "caption"])(examples)
     moved = copy.deepcopy(model).to(device)
     torch.testing.assert_close(moved(batch.to(device)).mean.cpu(), model(batch).mean, atol=2e-5, rtol=1e-5)

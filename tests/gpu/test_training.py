@@ -2,28 +2,24 @@
 
 import gc
 import json
-import random
 
 import numpy as np
 import pytest
 import torch
 from accelerate.state import PartialState
-from click.testing import CliRunner
 from kit import toys
 from mmgen_encoders import Bert
 from mmgen_extractors import Roi, TimmGrid
 from mmgen_generators import Masked
-from mmgen_inputs import Regions, Text
+from mmgen_inputs import Regions
 from mmgen_inputs.pictures import Pictures
 from PIL import Image
 
-import mmgen
-from mmgen.cli import main
 from mmgen.data.collate import Collator, Source
 from mmgen.data.seeds import resolve
 from mmgen.examples import Example
 from mmgen.model import compose
-from mmgen.parts import Picture, Record
+from mmgen.parts import Picture
 from mmgen.recipe.tables import Step, Training
 from mmgen.storage.weights import state
 from mmgen.training.distributed import Processes
@@ -32,33 +28,14 @@ from mmgen.training.train import train
 pytestmark = pytest.mark.gpu
 
 
-def pictured(device, count=24, **sizes):
-    """A model of regions and captions, and examples with two questions each."""
-    torch.manual_seed(0)
-    draw, words = np.random.default_rng(0), random.Random(0)
-    encoder = Bert(**{"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 4, "vocab_size": 90, **sizes})
-    inputs = {
-        "image": Regions(fields=("image",), width=16, fingerprint={"made": "up"}, max_regions=5),
-        "caption": Text(fields=("caption",)),
-    }
-    model = compose(encoder, inputs, Masked(max_tokens=9), texts=[" ".join(toys.WORDS)] * 3)
-    examples = []
-    for number in range(count):
-        boxes = np.sort(draw.random((1 + number % 5, 2, 2), np.float32), 1).reshape(-1, 4)
-        image = Record(str(number), draw.standard_normal((len(boxes), 16), np.float32), boxes)
-        text = [" ".join(words.choices(toys.WORDS, k=words.randint(1, 7))) for _ in range(3)]
-        examples.append(Example(str(number), {"image": image, "caption": text[0]}, tuple(text[1:])))
-    return model.to(device), examples
-
-
 def learn(folder, device, stop_at=None, precision="fp32", material=None, **training):
     """Weights and log of a small step. `stop_at`: the update after which training is interrupted."""
-    model, examples = material or pictured(device)
+    model, examples = material or toys.pictured(24)
     settings = {"batch_size": 12, "micro_batch_size": 6, "epochs": 3, "learning_rate": 1e-3, **training}
     training = Training(precision=precision, checkpoint_every=1, **settings)
     step = Step(inputs=("image", "caption"), train=("image", "backbone"), training=training)
     folder.mkdir(exist_ok=True)
-    forward, calls = model.forward, []
+    forward, calls = model.to(device).forward, []
 
     def stopping(batch):
         calls.append(1)
@@ -94,9 +71,9 @@ def test_a_stopped_training_ends_as_one_that_was_not(tmp_path, device, precision
 
 def test_training_equals_training_on_the_processor(tmp_path, device):
     """Without dropout, whose random numbers differ between devices."""
-    weights, log = learn(tmp_path / "here", device, material=pictured(device, dropout=0.0))
+    weights, log = learn(tmp_path / "here", device, material=toys.pictured(24, dropout=0.0))
     cpu = torch.device("cpu")
-    expected, expected_log = learn(tmp_path / "there", cpu, material=pictured(cpu, dropout=0.0))
+    expected, expected_log = learn(tmp_path / "there", cpu, material=toys.pictured(24, dropout=0.0))
     for name in ("loss", "grad_norm"):
         assert [record[name] for record in log] == pytest.approx([record[name] for record in expected_log], rel=1e-3)
     assert farthest(weights, expected) < 1e-3
@@ -111,7 +88,7 @@ def test_with_too_little_memory_the_same_is_learnt_in_smaller_batches(tmp_path, 
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
         torch.cuda.set_per_process_memory_fraction(memory / torch.cuda.get_device_properties(0).total_memory)
-        material = pictured(device, 518, dropout=0.0, hidden_size=512)
+        material = toys.pictured(518, dropout=0.0, hidden_size=512)
         sizes = {"batch_size": 1024, "micro_batch_size": 1024, "epochs": 6}
         return learn(tmp_path / name, device, material=material, learning_rate=2e-5, **sizes)
 
@@ -125,19 +102,6 @@ def test_with_too_little_memory_the_same_is_learnt_in_smaller_batches(tmp_path, 
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
     assert torch.cuda.memory_stats()["num_ooms"] > failures and farthest(weights, expected) < 1e-5
-
-
-def test_a_run_is_made_and_asked_on_the_device(tmp_path, monkeypatch, device):
-    (tmp_path / "toy.toml").write_text(toys.RECIPE)
-    monkeypatch.chdir(tmp_path)
-    PartialState._reset_state()
-    sets = ("data.train_size=8", "steps.first.evaluate=false")
-    command = ["run", "toy.toml", "--step", "first", *(word for setting in sets for word in ("--set", setting))]
-    result = CliRunner().invoke(main, command)
-    assert result.exit_code == 0, result.output
-    environment = json.loads((tmp_path / toys.PLACE / "environment.json").read_text())
-    assert (environment["device"] == "cpu") == (device.type == "cpu")
-    assert mmgen.load(toys.PLACE, "first").model.device.type == device.type
 
 
 def random_images(count):

@@ -1,40 +1,22 @@
-"""Names of the hub, and pushing to and loading from a stand-in of the hub on loopback."""
+"""Names of the hub, and what is pushed to it and loaded from it: the client's three calls write into a folder."""
 
-import contextlib
-import inspect
-import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from huggingface_hub import RepoCard
-from kit import hub, small_runs
+from huggingface_hub.utils import filter_repo_objects
+from kit import small_runs
 from kit.refusals import refusal
+from kit.toys import mmgen_here
 from PIL import Image
 
 import mmgen
 from mmgen.errors import RunError
 from mmgen.inference.hub import hub_name, push
 
-COMMANDS = """
-import json, os, sys
-import accelerate, timm, torch._dynamo, transformers.models.bert.modeling_bert
-from click.testing import CliRunner
-for line in sys.stdin:
-    if not os.fork():
-        from mmgen.cli import main
-        results = [CliRunner().invoke(main, arguments) for arguments in json.loads(line)]
-        print(json.dumps([{"code": done.exit_code, "stdout": done.stdout, "stderr": done.stderr} for done in results]))
-        sys.stdout.flush()
-        os._exit(0)
-    assert os.wait()[1] == 0
-"""
-
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory):
+def exported(tmp_path_factory) -> Path:
     return mmgen.load(small_runs.drawn("writes"), "both").save(tmp_path_factory.mktemp("hub") / "export")
 
 
@@ -45,70 +27,63 @@ def test_names():
     assert str(error.value) == "hf:name: not a name of the hub; write hf:user/name or hf:user/name@revision"
 
 
-def test_only_exports_come_from_the_hub_and_go_there(exported, tmp_path, monkeypatch):
-    folder = small_runs.drawn("writes")
-    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: str(folder))
-    assert refusal(mmgen.load, "hf:me/toy") == ("hf:me/toy: not an export; write one with `mmgen export RUN FOLDER`")
-    message = f"{tmp_path}: not an export; write one with `mmgen export RUN FOLDER`"
-    assert refusal(push, tmp_path, "hf:me/toy") == message
+def files(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(
-    "https://huggingface.co" in inspect.getsource(RepoCard.validate),
-    reason="the installed huggingface_hub validates cards at huggingface.co alone",
-)
-def test_push_and_load(exported, tmp_path):
-    """In new processes, since huggingface_hub reads the address of the hub when it is imported: one pushes, the other
-    loads, asks for what is not there, and pushes what the hub refuses. Both are forked from one that has imported the
-    libraries, and import mmgen."""
+@pytest.fixture
+def hub(tmp_path, monkeypatch) -> Path:
+    """The folder of what the hub has: USER/NAME/FILES; `hub/calls` lists what it was asked for."""
+
+    def copy(source: Path, target: Path, patterns) -> None:
+        for name in filter_repo_objects(files(source), allow_patterns=patterns):
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source / name, target / name)
+
+    def download(repository, revision, allow_patterns, **_) -> Path:
+        if not (place / repository).exists():
+            raise OSError("Repository not found\nfor this url")
+        copy(place / repository, tmp_path / "cache", allow_patterns)
+        return tmp_path / "cache"
+
+    def upload(api, repo_id, folder_path, revision, allow_patterns, commit_message):
+        copy(Path(folder_path), place / repo_id, allow_patterns)
+        return type("Commit", (), {"commit_url": f"https://hub/{repo_id}"})
+
+    place = tmp_path / "hub"
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    monkeypatch.setattr("huggingface_hub.HfApi.upload_folder", upload)
+    monkeypatch.setattr("huggingface_hub.HfApi.create_repo", lambda *_, **keys: (place / f"{keys}").mkdir(parents=True))
+    monkeypatch.setattr("huggingface_hub.ModelCard.validate", lambda card: (place / "card").write_text(card.content))
+    place.mkdir()
+    return place
+
+
+def test_only_an_exports_own_files_are_pushed_and_loaded(exported, hub, tmp_path):
+    folder = Path(shutil.copytree(exported, tmp_path / "export"))
+    for name in ("secret.txt", "backbone/optimizer.pt", "extractor/image/code.py", ".env"):
+        (folder / name).write_text("not for others")
+    done = mmgen_here(tmp_path, "push", folder, "hf:me/toy", "--private")
+    assert done.returncode == 0 and "https://hub/me/toy" in done.stdout, done.stderr
+    assert files(hub / "me/toy") == files(exported) and (hub / "card").read_text() == (folder / "README.md").read_text()
+    assert (hub / "{'private': True, 'exist_ok': True}").exists()
+    (hub / "me/toy/pytorch_model.bin").write_bytes(b"a pickle")
     Image.new("RGB", (40, 30), "red").save(tmp_path / "photo.png")
-    with contextlib.ExitStack() as stack:
-        state, address = stack.enter_context(hub.running())
-        errors = stack.enter_context((tmp_path / "errors.txt").open("w"))
-        environment = {
-            "PATH": "/usr/bin",
-            "HOME": str(tmp_path / "home"),
-            "HF_ENDPOINT": address,
-            "HF_TOKEN": "hf_secretsecret",
-            "HF_HUB_DISABLE_XET": "1",
-        }
-        command, pipe = [sys.executable, "-c", COMMANDS], subprocess.PIPE
-        process = stack.enter_context(
-            subprocess.Popen(command, env=environment, cwd=tmp_path, stdin=pipe, stdout=pipe, stderr=errors, text=True)
-        )
+    query = {"image": tmp_path / "photo.png", "caption": "a red dog"}
+    assert mmgen.load("hf:me/toy").ask(query).texts == mmgen.load(exported).ask(query).texts
+    assert files(tmp_path / "cache") == files(exported)
 
-        def call(*commands: tuple[str, ...]) -> list[dict]:
-            print(json.dumps(commands), file=process.stdin, flush=True)
-            answer, stderr = process.stdout.readline(), (tmp_path / "errors.txt").read_text()
-            assert answer and "hf_secret" not in stderr, stderr
-            return json.loads(answer)
 
-        folder = Path(shutil.copytree(exported, tmp_path / "export"))
-        for name in ("secret.txt", "backbone/optimizer.pt", "extractor/image/code.py", ".env"):
-            (folder / name).write_text("not for others")
-        (pushed,) = call(("push", str(folder), "hf:me/toy", "--private"))
-        assert pushed["code"] == 0, pushed["stderr"] + str(state.requests)
-        assert "hf_secret" not in pushed["stdout"] + pushed["stderr"]
-        assert state.private == {"me/toy": True} and state.tokens <= {"Bearer hf_secretsecret", None}
-        assert state.requests[0] == "POST /api/validate-yaml"
-        files = {str(path.relative_to(exported)) for path in exported.rglob("*") if path.is_file()}
-        assert state.files["me/toy"].keys() == files
-        state.files["me/toy"]["pytorch_model.bin"] = b"a pickle"
-        state.card_errors = ["license is not known"]
+def test_what_the_hub_refuses_is_a_line(exported, hub, tmp_path, monkeypatch):
+    assert refusal(mmgen.load, "hf:me/other").startswith("hf:me/other: cannot be downloaded: Repository not found for ")
+    shutil.copytree(small_runs.drawn("writes"), hub / "me/run")
+    advice = "not an export; write one with `mmgen export RUN FOLDER`"
+    assert refusal(mmgen.load, "hf:me/run") == f"hf:me/run: {advice}"
+    assert refusal(push, tmp_path, "hf:me/toy") == f"{tmp_path}: {advice}"
 
-        result, missing, refused = call(
-            ("generate", "hf:me/toy", "photo.png", "--input", "caption=a red dog"),
-            ("info", "hf:me/other"),
-            ("push", str(exported), "hf:me/toy"),
-        )
-        assert result["code"] == 0, result["stderr"] + str(state.requests)
-        assert not any("pytorch_model" in request for request in state.requests)
-        text = mmgen.load(exported).ask({"image": tmp_path / "photo.png", "caption": "a red dog"}).texts[0]
-        assert text.text in result["stdout"]
+    def refuse(card):
+        raise ValueError("license is not known")
 
-        assert missing["code"] == 1
-        assert missing["stderr"].startswith("error: hf:me/other: cannot be downloaded: ")
-        assert "hf_secret" not in missing["stderr"] and "Traceback" not in missing["stderr"]
-
-        assert refused["code"] == 1 and "license is not known" in refused["stderr"]
+    monkeypatch.setattr("huggingface_hub.ModelCard.validate", refuse)
+    assert refusal(push, exported, "hf:me/toy").startswith("hf:me/toy: cannot be pushed: license is not known; check ")
+    assert not (hub / "me/toy").exists()

@@ -3,16 +3,14 @@
     with FakeGpu() as gpu:
         model.to("cuda")
         model(batch.to("cuda"))
-    gpu.waits  # where the CPU would have waited for the device: (file:line, function)
+    gpu.waits  # how often the CPU would have waited for the device: function -> number
 
 It finds mistakes that only a GPU shows otherwise: tensors left on the CPU, and waits in a hot loop. What libraries
 do below torch's own functions is not seen."""
 
 from __future__ import annotations
 
-import traceback
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -36,7 +34,6 @@ MAY_MIX = {
     Tensor.cpu,
     Tensor.data.__set__,
 }
-OURS = ("mmgen", "plugins")
 
 
 def lies_on_gpu(tensor: Tensor) -> bool:
@@ -48,11 +45,11 @@ class MixedDevices(RuntimeError):
 
 
 class FakeGpu(TorchFunctionMode):
-    """A context in which `cuda` is a device. waits: Counter of (place in mmgen's code, function)."""
+    """A context in which `cuda` is a device."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.waits: Counter[tuple[str, str]] = Counter()
+        self.waits: Counter[str] = Counter()
 
     def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = dict(kwargs or {})
@@ -68,7 +65,7 @@ class FakeGpu(TorchFunctionMode):
             self._together(func, tensors)
         self._note(func, args)
         if func is torch.tensor and target is not None and torch.device(target).type == "cuda":
-            self.waits[_place(), "copy of numbers"] += 1
+            self.waits["copy of numbers"] += 1
         result = func(*args, **kwargs)
         if target is None:
             on_gpu = any(map(lies_on_gpu, tensors[:1] if func in MAY_MIX else tensors))
@@ -105,7 +102,7 @@ class FakeGpu(TorchFunctionMode):
             isinstance(leaf, Tensor) and leaf.dtype == torch.bool and lies_on_gpu(leaf) for leaf in tree_leaves(args[1])
         )
         if masked or (func in READS_NUMBERS and args and isinstance(args[0], Tensor) and lies_on_gpu(args[0])):
-            self.waits[_place(), "index of booleans" if masked else func.__name__] += 1
+            self.waits["index of booleans" if masked else func.__name__] += 1
 
     def _marked(self, result: Any, on_gpu: bool, tensors: list[Tensor]) -> Any:
         """Mark every tensor of a result with its device. A moved argument becomes a new tensor."""
@@ -120,11 +117,3 @@ class FakeGpu(TorchFunctionMode):
             for item in result:
                 self._marked(item, on_gpu, tensors)
         return result
-
-
-def _place() -> str:
-    """The innermost line of mmgen in the call stack, or else the innermost line."""
-    frames = [frame for frame in traceback.extract_stack() if Path(frame.filename) != Path(__file__)]
-    ours = [frame for frame in frames if set(OURS) & set(Path(frame.filename).parts[:-1])]
-    frame = (ours or frames)[-1]
-    return f"{Path(frame.filename).name}:{frame.lineno}"

@@ -9,6 +9,7 @@ from mmgen_encoders import AnyEncoder
 from transformers import AttentionInterface
 from transformers.models.auto import CONFIG_MAPPING
 
+from kit.weights import perturbed
 from mmgen.testing import TEXTS
 from mmgen.testing.rows import behind, some_ids
 from mmgen.testing.rows import prefix as inputs
@@ -56,11 +57,7 @@ def build(family: str, seed: int = 0):
     if family not in CONFIG_MAPPING:
         pytest.skip(f"the installed transformers has no {family}")
     torch.manual_seed(seed)
-    backbone = Tiny(family=family).build(texts=TEXTS)
-    with torch.no_grad():
-        for parameter in backbone.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.05)
-    return backbone.eval()
+    return perturbed(Tiny(family=family).build(texts=TEXTS), 0.05)
 
 
 def random_ids(backbone, rows: int, length: int):

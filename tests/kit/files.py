@@ -10,12 +10,12 @@ from mmgen_generators import Masked
 from mmgen_scenes import Scenes
 
 import mmgen
-from kit.served import WORDS
 from mmgen.inference.predictor import Predictor
 from mmgen.model import compose
 from mmgen.parts import Embedder, File, Reader
 from mmgen.recipe.tables import Recipe, Step
 from mmgen.tensors import Segment
+from mmgen.testing import TEXTS
 
 READ: list[object] = []  # the values that readers met
 
@@ -73,4 +73,4 @@ def predictor(config: type[mmgen.EmbedderConfig] = Bytes) -> Predictor:
         name="files", backbone=backbone, inputs=inputs, generator=Masked(max_tokens=6), steps=steps, data=Scenes()
     )
     torch.manual_seed(0)
-    return Predictor(compose(backbone, inputs, recipe.generator, texts=WORDS * 3), recipe, "all")
+    return Predictor(compose(backbone, inputs, recipe.generator, texts=TEXTS), recipe, "all")

@@ -2,8 +2,8 @@
 
 import json
 import os
-import subprocess
 from pathlib import Path
+from subprocess import CompletedProcess
 
 from kit import forked, toys
 
@@ -53,11 +53,9 @@ WATCHED = """
 """
 
 
-def several(
-    processes: int, folder: Path, script: str, *arguments: str, clear: bool = False, **environment: str
-) -> subprocess.CompletedProcess:
+def several(processes: int, folder: Path, script: str, *arguments: str, **environment: str) -> CompletedProcess:
     """Processes that share one start; the test `launched` covers what `torchrun` does differently."""
-    return forked.run_together(processes, script, *arguments, folder=folder, clear=clear, **PATHS, **environment)
+    return forked.run_together(processes, script, *arguments, folder=folder, **PATHS, **environment)
 
 
 def log(folder: Path) -> list[dict]:

@@ -1,11 +1,7 @@
-"""One-line errors, and the run whose files are damaged."""
-
-import shutil
-from pathlib import Path
+"""One-line errors."""
 
 import pytest
 
-from kit.small_runs import STEP, runs
 from mmgen.errors import MmgenError
 
 
@@ -15,9 +11,3 @@ def refusal(act, *arguments, **options) -> str:
         act(*arguments, **options)
     assert "\n" not in str(error.value)
     return str(error.value)
-
-
-def copied_run(folder: Path) -> Path:
-    """A copy of a small run's folder."""
-    shutil.copytree(runs() / "runs", folder / "runs")
-    return folder / "runs" / STEP.parent.parent

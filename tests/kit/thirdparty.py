@@ -1,13 +1,13 @@
 """Third-party packages in a separate environment, a child of the current one, so that nothing is installed here.
 
-Code that needs torch runs in a fork that has imported it (see `forked`), with the environment's packages on its
+Code that needs torch runs in a process that has imported it (see `forked`), with the environment's packages on its
 path."""
 
-import os
 import subprocess
-import sys
 import sysconfig
+import tempfile
 import textwrap
+import venv
 import zipfile
 from pathlib import Path
 from types import ModuleType
@@ -29,18 +29,7 @@ import runpy, sys
 sys.argv[:] = ["pytest", "-q", "-p", "no:cacheprovider", *sys.argv[1:]]
 runpy.run_module("pytest", run_name="__main__", alter_sys=True)
 """
-BUILD = """
-import os, sys
-import setuptools.build_meta
-how, wheels, *folders = sys.argv[1:]
-for folder in folders:
-    if not os.fork():
-        os.chdir(folder)
-        getattr(setuptools.build_meta, how)(wheels)
-        os._exit(0)
-    if os.wait()[1]:
-        sys.exit(f"{folder} cannot be built")
-"""
+BUILD = "import sys, setuptools.build_meta as backend; getattr(backend, sys.argv[1])(sys.argv[2])"
 
 
 def settings(*sets: str) -> list[str]:
@@ -52,48 +41,24 @@ class Environment:
     """A virtual environment that sees its own packages and everything installed here."""
 
     def __init__(self, folder: Path) -> None:
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-        self.python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
-        result = subprocess.run(
-            [self.python, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        here = sysconfig.get_paths()["purelib"]
-        self.packages = Path(result.stdout.strip())
+        venv.create(folder)
+        bases = {"base": str(folder), "platbase": str(folder)}
+        self.python = folder / "bin/python"
+        self.packages = Path(sysconfig.get_path("purelib", "venv", bases))
+        here = sysconfig.get_path("purelib")
         (self.packages / "parent.pth").write_text(f"import site; site.addsitedir({here!r})\n")
 
-    def install(self, folder: Path, *more_folders: Path, editable: bool = False) -> None:
-        """Does `pip install FOLDER` offline. pip installs the first; the rest are built by the same backend and
-        unpacked, since pip starts three interpreters for each."""
-        pip = [
-            sys.executable,
-            "-m",
-            "pip",
-            "--python",
-            str(self.python),
-            "install",
-            "-q",
-            "--no-deps",
-            "--no-build-isolation",
-            "--no-index",
-        ]
-        done = subprocess.run([*pip, *["-e"] * editable, folder.resolve()], capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout + done.stderr
-        if more_folders:
-            wheels = self.packages / "wheels"
-            wheels.mkdir()
-            build = [sys.executable, "-c", BUILD, "build_editable" if editable else "build_wheel", wheels]
-            done = subprocess.run([*build, *map(Path.resolve, more_folders)], capture_output=True, text=True)
-            assert done.returncode == 0, done.stdout + done.stderr
-            for wheel in wheels.iterdir():
+    def install(self, *folders: Path, editable: bool = False) -> None:
+        """Does what `pip install FOLDER` does offline: the packages' backend builds wheels, which are unpacked."""
+        for folder in folders:
+            with tempfile.TemporaryDirectory() as wheels:
+                done = forked.run(BUILD, "build_editable" if editable else "build_wheel", wheels, folder=folder)
+                assert done.returncode == 0, done.stdout + done.stderr
+                (wheel,) = Path(wheels).glob("*.whl")
                 zipfile.ZipFile(wheel).extractall(self.packages)
 
-    def run(self, *arguments: str, cwd: Path, **more: str) -> subprocess.CompletedProcess:
-        return subprocess.run(
-            [self.python, *arguments], cwd=cwd, capture_output=True, text=True, env={**os.environ, **more}
-        )
+    def run(self, *arguments: str, cwd: Path) -> subprocess.CompletedProcess:
+        return subprocess.run([self.python, *arguments], cwd=cwd, capture_output=True, text=True)
 
     def mmgen(self, *arguments: str, cwd: Path) -> subprocess.CompletedProcess:
         return self.run("-m", "mmgen", *arguments, cwd=cwd)

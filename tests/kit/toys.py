@@ -6,16 +6,19 @@ import random
 import subprocess
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from mmgen_encoders import AnyEncoder, Bert, Roberta
 from mmgen_generators import Masked
-from mmgen_inputs import Text
+from mmgen_inputs import Regions, Text
 from pydantic import Field
 from safetensors.torch import load_file
 
+from kit import stores
+from kit.weights import perturbed
 from mmgen.examples import Example
 from mmgen.model import Model, compose
 from mmgen.progress import Progress
@@ -26,6 +29,8 @@ from mmgen.training.distributed import Processes
 PLACE = Path("runs/toy/default/seed-0")  # of the toy recipe's run, in the folder that it was started from
 ROI = {"type": "roi", "model": "test_resnet", "image_size": 64}  # a network of few weights, quickly built
 WORDS = "what color is the red ball dog near tree where how many are there big small under house".split()
+TEXTS = [" ".join(WORDS)] * 3
+SIZES = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 4, "vocab_size": 90}
 
 
 def examples(count: int = 6, seed: int = 0, most_questions: int = 4) -> list[Example]:
@@ -52,15 +57,19 @@ def context(
 
 def model(backbone=Bert, max_tokens: int = 9, seed: int = 0, **sizes) -> Model:
     """A caption-to-question model with random weights in eval mode."""
-    sizes = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 4, "vocab_size": 90, **sizes}
     torch.manual_seed(seed)
-    composed = compose(
-        backbone(**sizes), {"caption": Text()}, Masked(max_tokens=max_tokens), texts=[" ".join(WORDS)] * 3
-    )
-    with torch.no_grad():
-        for parameter in composed.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.1)
-    return composed.eval()
+    generator = Masked(max_tokens=max_tokens)
+    return perturbed(compose(backbone(**{**SIZES, **sizes}), {"caption": Text()}, generator, texts=TEXTS))
+
+
+def pictured(count: int = 6, **sizes) -> tuple[Model, list[Example]]:
+    """A model of regions and captions, and examples of 1 to 5 regions."""
+    inputs = {"image": Regions(width=8, fingerprint={"made": "up"}, normalize="standard"), "caption": Text()}
+    torch.manual_seed(0)
+    composed = compose(Bert(**{**SIZES, **sizes}), inputs, Masked(max_tokens=9), texts=TEXTS)
+    records = [stores.record(f"e{number}", 1 + number % 5, 8, number) for number in range(count)]
+    pairs = zip(examples(count), records, strict=True)
+    return composed, [replace(example, inputs={**example.inputs, "image": record}) for example, record in pairs]
 
 
 class Albert(AnyEncoder):

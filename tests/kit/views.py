@@ -11,8 +11,6 @@ from kit import toys
 from mmgen.objectives import Objective, TargetReader
 from mmgen.tensors import Loss, Targets
 
-MMGEN_API = 4
-
 
 class Views(mmgen.ObjectiveConfig):
     """InfoNCE (van den Oord et al., 2018) between two linear layers of [CLS]."""
@@ -22,11 +20,6 @@ class Views(mmgen.ObjectiveConfig):
 
     def build(self, backbone, vocabularies):
         return ViewsObjective(backbone.hidden_size)
-
-
-@mmgen.hookimpl
-def register_objectives():
-    return [Views]
 
 
 class ViewsReader(TargetReader):

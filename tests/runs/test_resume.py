@@ -120,7 +120,8 @@ def proofs(tmp_path_factory):
     """A process for every setting."""
     path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     return {
-        name: forked.start(SCRIPT, name, folder=tmp_path_factory.mktemp("resume"), PYTHONPATH=path) for name in SETTINGS
+        name: forked.Process(SCRIPT, name, folder=tmp_path_factory.mktemp("resume"), PYTHONPATH=path)
+        for name in SETTINGS
     }
 
 

@@ -27,7 +27,7 @@ def finished_run(tmp_path_factory) -> Path:
     """A folder with a finished, undisturbed run."""
     folder = tmp_path_factory.mktemp("run")
     (folder / "toy.toml").write_text(RECIPE)
-    done = forked.run(forked.MMGEN, "run", "toy.toml", folder=folder, clear=True)
+    done = forked.run(forked.MMGEN, "run", "toy.toml", folder=folder)
     assert done.returncode == 0, done.stderr
     (folder / "said.txt").write_text(done.stdout + done.stderr)
     return folder

@@ -4,16 +4,11 @@ that are installed."""
 from __future__ import annotations
 
 import ast
-import base64
-import json
 import re
 from pathlib import Path
 
-import h5py
-import numpy as np
 import pytest
-import torch
-import transformers
+from kit import archives, arrays, stores
 from mmgen_encoders import AnyEncoder, Bert, Roberta
 from mmgen_extractors import BottomUpTsv, Detector, LxmertH5, NpzFolder, Roi, TimmGrid
 from mmgen_inputs import Grid, Regions
@@ -21,18 +16,12 @@ from mmgen_metrics import CaptionScores, Diversity
 
 import mmgen.testing
 from mmgen.examples import Example
-from mmgen.features.writer import StoreWriter
-from mmgen.parts import Record
 from mmgen.registry import installed
 from mmgen.testing import EmbedderSuite, ExtractorSuite, MetricSuite
 
 pytestmark = pytest.mark.slow
 
 TESTS = Path(__file__).resolve().parents[1]
-RNG = np.random.default_rng(0)
-BOXES = np.array([[0, 0, 0.5, 0.5], [0.1, 0.25, 1, 1], [0.5, 0.5, 0.6, 0.6]], np.float32)
-PIXELS = BOXES * [100, 80, 100, 80]  # of an image of 100 x 80
-FEATURES = RNG.random((3, 3, 5), np.float32)
 
 
 class Stored(EmbedderSuite):
@@ -40,10 +29,7 @@ class Stored(EmbedderSuite):
 
     @pytest.fixture(autouse=True)
     def store(self, tmp_path):
-        self.file = tmp_path / "s.h5"
-        with StoreWriter(self.file, {"extractor": "made"}) as writer:
-            for count in (2, 3):
-                writer.add(Record(str(count), FEATURES[0][:count], BOXES[:count]))
+        self.file = stores.fill(tmp_path / "s", [stores.record(str(count), count) for count in (2, 3)]).path
 
     def examples(self):
         return [Example("a", {"image": "2"}), Example("b", {"image": "3"})]
@@ -69,28 +55,10 @@ class TestTimmGrid(ExtractorSuite):
         return TimmGrid(model="test_resnet", image_size=64, grid=2, pool=1)
 
 
-@pytest.fixture(scope="module")
-def detr(tmp_path_factory):
-    """A small DETR with random weights."""
-    folder = tmp_path_factory.mktemp("detr")
-    backbone = transformers.ResNetConfig(
-        embedding_size=8, hidden_sizes=[8] * 4, depths=[1] * 4, layer_type="basic", out_features=["stage4"]
-    )
-    sizes = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2}
-    sizes |= {"decoder_attention_heads": 2, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16, "num_queries": 6}
-    plain = {"use_timm_backbone": False, "backbone": None, "use_pretrained_backbone": False, "num_labels": 5}
-    torch.manual_seed(0)
-    config = transformers.DetrConfig(backbone_config=backbone, **sizes, **plain)
-    transformers.DetrForObjectDetection(config).save_pretrained(folder)
-    size = {"shortest_edge": 64, "longest_edge": 96}
-    transformers.DetrImageProcessor(size=size).save_pretrained(folder)
-    return folder
-
-
 class TestDetector(ExtractorSuite):
     @pytest.fixture(autouse=True)
-    def folder(self, detr):
-        self.weights = detr
+    def folder(self, tmp_path):
+        self.weights = archives.yolos(tmp_path / "yolos")
 
     def config(self):
         return Detector(model=str(self.weights), max_regions=3)
@@ -99,49 +67,32 @@ class TestDetector(ExtractorSuite):
 class Published(ExtractorSuite):
     @pytest.fixture(autouse=True)
     def folder(self, tmp_path):
-        self.folder_path = tmp_path
+        arrays.write(tmp_path)
+        self.place = tmp_path
 
     def path(self):
-        return self.folder_path / "f"
+        return self.place / self.file
 
 
 class TestBottomUpTsv(Published):
+    file = "f.tsv"
+
     def config(self):
         return BottomUpTsv()
 
-    def path(self):
-        def b64(values):
-            return base64.b64encode(np.asarray(values, "<f4").tobytes()).decode()
-
-        rows = [[key, 100, 80, 3, b64(PIXELS), b64(features)] for key, features in enumerate(FEATURES)]
-        (self.folder_path / "f.tsv").write_text("".join("\t".join(map(str, row)) + "\n" for row in rows))
-        return self.folder_path / "f.tsv"
-
 
 class TestNpzFolder(Published):
+    file = "arrays"
+
     def config(self):
         return NpzFolder()
 
-    def path(self):
-        (self.folder_path / "f").mkdir(exist_ok=True)
-        for key, features in enumerate(FEATURES):
-            np.savez(
-                self.folder_path / "f" / f"{key}.npz", x=features, bbox=PIXELS, num_bbox=3, image_w=100, image_h=80
-            )
-        return self.folder_path / "f"
-
 
 class TestLxmertH5(Published):
-    def config(self):
-        (self.folder_path / "index.json").write_text(json.dumps({str(key): key for key in range(3)}))
-        return LxmertH5(index=self.folder_path / "index.json")
+    file = "f.h5"
 
-    def path(self):
-        spatial = np.concatenate([BOXES, BOXES[:, 2:] - BOXES[:, :2]], 1)
-        with h5py.File(self.folder_path / "f.hdf5", "w") as file:
-            file["image_features"], file["image_bb"] = FEATURES, np.stack([PIXELS] * 3)
-            file["spatial_features"] = np.stack([spatial] * 3)
-        return self.folder_path / "f.hdf5"
+    def config(self):
+        return LxmertH5(index=self.place / "index.json")
 
 
 class TestCaptionScores(MetricSuite):

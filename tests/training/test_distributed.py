@@ -71,7 +71,7 @@ def torchrun(processes: int, folder: Path, script: str, *arguments: str) -> fork
     (folder / "script.py").write_text(textwrap.dedent(script))
     launcher = "import runpy; runpy.run_module('torch.distributed.run', run_name='__main__', alter_sys=True)"
     options = ("--standalone", f"--nproc-per-node={processes}")
-    return forked.start(launcher, *options, "script.py", *arguments, folder=folder, **PATHS)
+    return forked.Process(launcher, *options, "script.py", *arguments, folder=folder, **PATHS)
 
 
 def launched(processes: int, folder: Path, script: str, *arguments: str) -> subprocess.CompletedProcess:
@@ -188,7 +188,7 @@ def test_torchrun_starts_processes_that_find_together(tmp_path):
     while not all(file.exists() for file in files):
         assert not launcher.ended(), launcher.finish().stderr
         time.sleep(0.01)
-    processes = [forked.start(STARTED, folder=tmp_path, **json.loads(file.read_text())) for file in files]
+    processes = [forked.Process(STARTED, folder=tmp_path, **json.loads(file.read_text())) for file in files]
     results = [process.finish() for process in processes]
     (tmp_path / "done").touch()
     assert [result.stdout for result in results] == ["0 of 2\n", "1 of 2\n"], [result.stderr for result in results]
@@ -200,7 +200,7 @@ def test_several_processes_train_as_one_and_only_the_first_writes(single, tmp_pa
     """Two losses, and two data sets in the second step. Some processes have more micro-batches."""
     assert {3, 4} <= sizes(single, "first") and max(sizes(single, "second")) > 4
     prepare(tmp_path)
-    done = several(processes, tmp_path, WATCHED, "run", "toy.toml", clear=True)
+    done = several(processes, tmp_path, WATCHED, "run", "toy.toml")
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / PLACE / "environment.json").read_text())["processes"] == processes
     for step in ("first", "second"):

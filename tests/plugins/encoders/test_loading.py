@@ -2,11 +2,13 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
-from kit.refusals import copied_run, refusal
+from kit import small_runs
+from kit.refusals import refusal
 from mmgen_encoders import AnyEncoder, Bert
 from transformers import AutoConfig, AutoModelForMaskedLM
 
@@ -18,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def saved(tmp_path) -> Path:
-    return copied_run(tmp_path)
+    return Path(shutil.copytree(small_runs.drawn("writes"), tmp_path / "run"))
 
 
 def test_code_that_an_encoders_folder_brings_is_not_run(saved, tmp_path):

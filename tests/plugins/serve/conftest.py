@@ -5,8 +5,8 @@ from kit import served
 
 
 @pytest.fixture(scope="module")
-def predictor(tmp_path_factory):
-    return served.predictor(tmp_path_factory.mktemp("served"))
+def predictor():
+    return served.predictor()
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import urllib.request
 
 import pytest
 from click.testing import CliRunner
-from kit import forked, served
+from kit import forked, served, small_runs
 from mmgen_serve import Serve
 from mmgen_serve.command import listen, serve
 
@@ -22,13 +22,11 @@ from mmgen.errors import MmgenError, RunError
 
 pytestmark = pytest.mark.slow
 SERVE = """
-import sys
-sys.path[:0] = {path}
 import time
 from pathlib import Path
-from kit import served
+import mmgen
 from mmgen_serve.command import listen, run
-predictor = served.predictor(Path())
+predictor = mmgen.load({run!r}, "both", device="cpu")
 finish = predictor.finish
 def held(*values):
     while Path("hold").exists():
@@ -47,7 +45,7 @@ class Process:
 
     def __init__(self, folder, grace=20):
         self.folder = folder
-        self.process = forked.start(SERVE.format(path=sys.path, grace=grace), folder=folder)
+        self.process = forked.Process(SERVE.format(run=str(small_runs.drawn("writes")), grace=grace), folder=folder)
         while not (folder / "port").exists():
             assert not self.process.ended(), self.process.finish().stderr
             time.sleep(0.01)
