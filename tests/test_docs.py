@@ -38,16 +38,8 @@ def test_the_python_page_runs_from_top_to_bottom(tmp_path, monkeypatch):
     for number, block in enumerate(code, 1):
         exec(compile(block, f"docs/api.md, block {number}", "exec"), names)
     assert names["finished"].finished("caption")
-
-
-@pytest.mark.slow
-def test_a_model_without_a_recipe_fits_in_thirty_lines(capsys):
-    (block,) = [block for block in blocks("api.md", "python") if block.startswith("# without_a_recipe.py")]
-    assert len(block.splitlines()) <= 30
-    names: dict = {}
-    exec(compile(block, "without_a_recipe.py", "exec"), names)
-    assert len(names["losses"]) == 20 and names["losses"][-1] < 0.8 * names["losses"][0]
-    assert len(capsys.readouterr().out.splitlines()) == len(names["test"]) == 4
+    (block,) = [block for block in code if block.startswith("# without_a_recipe.py")]
+    assert len(block.splitlines()) <= 30 and names["losses"][-1] < 0.8 * names["losses"][0]
 
 
 @pytest.mark.slow

@@ -73,7 +73,10 @@ def _execute(script: str, arguments: list[str], folder: Path, environment: dict[
     os.chdir(folder)
     sys.argv[:] = ["-c", *arguments]
     sys.path[:0] = ["", *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    exec(compile(script, "<script>", "exec"), {"__name__": "__main__"})
+    try:
+        exec(compile(script, "<script>", "exec"), {"__name__": "__main__"})
+    finally:
+        atexit._run_exitfuncs()  # the forkserver of Python 3.11 leaves them out
 
 
 def run(script: str, *arguments: str, folder: Path, **variables: str) -> subprocess.CompletedProcess:

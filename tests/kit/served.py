@@ -28,9 +28,10 @@ def encoded(color: str = "red") -> str:
 
 
 def predictor(generator: str = "masked") -> Predictor:
-    """The predictor of a step that reads pictures and captions."""
+    """The predictor of a step that reads pictures and captions, with default options."""
     loaded = mmgen.load(small_runs.drawn("writes", generator), "both", device="cpu")
     perturbed(loaded.model)
+    loaded.recipe = loaded.recipe.model_copy(update={"decoding": loaded.recipe.generator.decoding()})
     return loaded
 
 

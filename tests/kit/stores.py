@@ -41,16 +41,10 @@ def fill(path, records, dtype="float32", fingerprint=FINGERPRINT, prefix="part")
 
 
 def assert_same_record(a, b):
-    assert (a.key, a.region_names) == (b.key, b.region_names)
-    for name in ("features", "boxes", "scores"):
-        ours, theirs = getattr(a, name), getattr(b, name)
-        assert (ours is None) == (theirs is None), name
-        assert ours is None or np.array_equal(ours, theirs), name
-    assert (a.classes is None) == (b.classes is None)
-    if a.classes is not None:
-        assert a.classes.names == b.classes.names
-        assert np.array_equal(a.classes.ids, b.classes.ids)
-        assert np.array_equal(a.classes.probabilities, b.classes.probabilities)
+    pairs = [(a, b, name) for name in ("key", "region_names", "features", "boxes", "scores")]
+    pairs += [(a.classes, b.classes, name) for name in ("names", "ids", "probabilities")]
+    for first, second, name in pairs:
+        np.testing.assert_array_equal(getattr(first, name, None), getattr(second, name, None), name)
 
 
 def names(folder):
