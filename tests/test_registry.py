@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from kit.thirdparty import AUDIO, plugin
-from kit.toys import RECIPE, mmgen_here
+from kit.toys import mmgen_here
 
 from mmgen.errors import PluginError
 from mmgen.registry import collect
@@ -90,19 +90,6 @@ def test_an_installed_plugin_that_cannot_be_imported_is_shown_and_the_others_go_
     assert (
         shown.stderr
         == "error: plugin 'sounds' (mmgen-sounds 0.3) failed to load: No module named 'torchaudio_that_is_not_there'\n"
-    )
-    assert mmgen_plugins("--strict-plugins").returncode == 1
-
-
-def test_a_recipe_that_needs_a_taken_name_stops_and_another_does_not(site, tmp_path):
-    site("mmgen-boxes", "mmgen_boxes", AUDIO.replace("audio", "regions"))
-    (tmp_path / "toy.toml").write_text(RECIPE)
-    checked = [
-        mmgen_here(tmp_path, "check", "toy.toml", *more) for more in ([], ["--set", 'inputs.image.type="regions"'])
-    ]
-    assert checked[0].returncode == 0, checked[0].stderr
-    assert checked[1].stderr.startswith(
-        "error: --set inputs.image.type=\"regions\": inputs.image.type: the embedder 'regions' is provided by mmgen"
     )
     assert mmgen_plugins("--strict-plugins").returncode == 1
 

@@ -17,7 +17,6 @@ from importlib import metadata
 from pathlib import Path
 
 MMGEN = "import runpy; runpy.run_module('mmgen', run_name='__main__', alter_sys=True)"
-NO_PAGE = f"import mmgen.report; mmgen.report.try_page = lambda *_: None; {MMGEN}"  # a second less; nobody looks at it
 IMPORTED = """
     matplotlib.pyplot mmgen.cli.answers mmgen.cli.recipes mmgen.report.page mmgen.inference.load mmgen.runs.run
     mmgen_encoders.encoder mmgen_encoders.loading mmgen_generators.masked mmgen_scenes.dataset mmgen_scenes.draw
