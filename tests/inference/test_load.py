@@ -1,10 +1,12 @@
 """Loading a run as the predictor of one step: which step, and what is refused."""
 
 import re
+import shutil
+from pathlib import Path
 
 import pytest
 from kit import small_runs
-from kit.refusals import copied_run, refusal
+from kit.refusals import refusal
 from PIL import Image
 
 import mmgen
@@ -82,11 +84,15 @@ def test_a_query_that_no_step_can_answer(predicts, query, message):
             lambda text: re.sub(r'"mask_token": "\[MASK\]",', "", text),
             "tokenizer_config.json: damaged (the tokenizer has no mask token)",
         ),
-        ("inputs.json", lambda text: text.replace('"width": 5', '"width": -1'), "inputs.json: damaged: image.width: "),
+        (
+            "inputs.json",
+            lambda text: text.replace('"width": 288', '"width": -1'),
+            "inputs.json: damaged: image.width: ",
+        ),
     ],
 )
 def test_damaged_files_of_a_run_are_reported_by_name(tmp_path, file, change, expected):
-    root = copied_run(tmp_path)
+    root = Path(shutil.copytree(small_runs.drawn("writes"), tmp_path / "run"))
     path = root / file
     text = path.read_text()
     path.write_text(change(text))
