@@ -44,6 +44,7 @@ if (
 
 def pytest_addoption(parser):
     parser.addoption("--exhaustive", action="store_true", help="run the tests marked exhaustive too")
+    parser.addoption("--write", action="store_true", help="write transcripts as they are now")
 
 
 def pytest_configure(config):

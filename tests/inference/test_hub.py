@@ -15,7 +15,6 @@ from kit.refusals import refusal
 from PIL import Image
 
 import mmgen
-from mmgen.errors import RunError
 from mmgen.inference.hub import hub_name, push
 
 COMMANDS = """
@@ -40,9 +39,7 @@ def exported(tmp_path_factory):
 
 def test_names():
     assert hub_name("hf:user/name@v1") == ("user/name", "v1") and hub_name("hf:user/name") == ("user/name", None)
-    with pytest.raises(RunError) as error:
-        hub_name("hf:name")
-    assert str(error.value) == "hf:name: not a name of the hub; write hf:user/name or hf:user/name@revision"
+    assert refusal(hub_name, "hf:name") == "hf:name: not a name of the hub; write hf:user/name or hf:user/name@revision"
 
 
 def test_only_exports_come_from_the_hub_and_go_there(exported, tmp_path, monkeypatch):

@@ -60,14 +60,11 @@ ROWS = "write boxes as a list of [x0, y0, x1, y1], relative to the picture's siz
         (PIXELS / 255, "an array of pixels must be of uint8, not float64; scale its values to 0 to 255"),
         (Image.new("F", (2, 2)), "has pixels whose range is not known; "),
         ({"picture": "gone.jpg"}, "{'picture': 'gone.jpg'}: expected {\"picture\": PICTURE, \"boxes\": [...]}"),
-        ({"picture": PIXELS, "box": []}, "{'picture': array("),
         *(
             ({"picture": PIXELS, "boxes": boxes}, f"got boxes {boxes!r}; {ROWS}")
             for boxes in (
                 [[0.6, 0, 0.5, 1]],
                 [[0, 0, 640, 480]],
-                [[0, 0, float("nan"), 1]],
-                [["a", 0, 0, 1]],
                 [0, 0, 1, 1],
             )
         ),
@@ -111,12 +108,6 @@ class Means(Extractor):
 
 def picture(level: int, size: int = 8) -> np.ndarray:
     return np.full((size, size, 3), level, np.uint8)
-
-
-def test_a_key_and_features_are_taken_as_they_are(features):
-    record = stored.record("own", 2)
-    assert features.part("image", QUERY, "3") == "3"
-    assert np.array_equal(features.part("image", QUERY, record).features, record.features)
 
 
 def test_the_pictures_of_a_batch_are_extracted_together(features):
