@@ -132,7 +132,5 @@ def test_a_plugin_must_not_ask_for_a_newer_contract():
     registry = collect([module_of(METRIC.format(api="7"))])
     newer = f"requires version 7 of the plugin contract, but this mmgen has version {API_VERSION}; update the "
     assert not registry.parts and registry.broken[0].reason.startswith(newer)
-    with pytest.raises(
-        PluginError, match=r"^plugin 'audio' \(mmgen-audio 0.3\) failed to load: requires version 7 of "
-    ):
+    with pytest.raises(PluginError, match=r"plugin 'audio' \(mmgen-audio 0.3\) failed to load: requires version 7 of "):
         registry.get("metric", "length")
