@@ -42,6 +42,7 @@ if (
 
 def pytest_addoption(parser):
     parser.addoption("--exhaustive", action="store_true", help="run the tests marked exhaustive too")
+    parser.addoption("--write", action="store_true", help="write transcripts as they are now")
 
 
 COSTLY = (  # tests of the public suites that take a third of a second for every part

@@ -4,11 +4,9 @@ from dataclasses import replace
 
 import pytest
 from kit import toys
+from kit.refusals import refusal
 
 from mmgen.data.datasets import Datasets
-from mmgen.errors import DataError
-from mmgen.recipe.load import load
-from mmgen.registry import installed
 from mmgen.testing import Toy, ToyDataset, Words
 
 
@@ -24,15 +22,12 @@ def test_one_name_means_one_picture(tmp_path):
             for name, table in data.items()
         }
         inputs = {"image": {"type": "regions", "extractor": {"type": "roi"}}}
-        (tmp_path / "toy.toml").write_text(toys.recipe(inputs=inputs, steps=steps))
-        recipe = load(tmp_path / "toy.toml", installed())[0]
+        recipe = toys.loaded(tmp_path, toys.recipe(inputs=inputs, steps=steps))
         return [picture.key for picture in Datasets(recipe).pictures()]
 
     keys = pictures(0)
     assert len(keys) == len(set(keys)) == 26 + 1 + 1
-    with pytest.raises(DataError) as error:
-        pictures(1)
-    assert str(error.value) == (
+    assert refusal(pictures, 1) == (
         "data (scene_answers): two data sets use the key 'train-00000' for pictures with different boxes, but features "
         "are looked up by key; give both data sets the same settings (such as the seed) or use two recipes"
     )
@@ -56,9 +51,8 @@ class RepeatsOne(ToyDataset):
     ],
 )
 def test_ids_are_unique(dataset, words):
-    with pytest.raises(DataError) as error:
-        toy_datasets(dataset).fingerprint()
-    assert str(error.value).startswith("data (toy): example '") and words in str(error.value)
+    said = refusal(toy_datasets(dataset).fingerprint)
+    assert said.startswith("data (toy): example '") and words in said
 
 
 FIELDS = {
@@ -84,9 +78,8 @@ def test_a_split_to_score_without_examples():
         def split(self, name):
             return super().split(name) if name == "train" else []
 
-    with pytest.raises(DataError) as error:
-        _ = toy_datasets(Empty).scored_by("first")
-    assert str(error.value) == "data.test_split: split 'test' has no examples to score"
+    said = refusal(toy_datasets(Empty).scored_by, "first")
+    assert said == "data.test_split: split 'test' has no examples to score"
 
 
 @pytest.mark.parametrize(

@@ -72,8 +72,5 @@ def test_a_model_writes_exactly_n(avoid):
     assert [len({text.text.casefold() for text in row}) for row in texts] == [4, len({t.text for t in texts[1]}), 4]
     by_prompt = [[text.text for text in texts[1] if text.prompt == prompt] for prompt in labels["prompt"]]
     assert [len({*texts_of_prompt}) for texts_of_prompt in by_prompt] == [4, 4]
-    assert [[t.tokens for t in row] for row in generate(model, examples, options)] == [
-        [t.tokens for t in row] for row in texts
-    ]
     for example, row in zip(examples, texts, strict=True):
         assert [text.tokens for text in generate(model, [example], options)[0]] == [text.tokens for text in row]

@@ -120,17 +120,6 @@ def singles(name, count):
     return [Example(f"{name}{i}", {"caption": "w" * (1 + i % 7)}, ("q",)) for i in range(count)]
 
 
-def test_half_pictures_and_half_text():
-    """As VL-BERT is pretrained: half of every update is of each source, of which one is far smaller."""
-    new_plan = plan(singles("a", 64), singles("b", 5), batch_size=16)
-    for update in flat(new_plan):
-        assert Counter(source for source, *_ in update) == {0: 8, 1: 8}
-    assert Counter(visit[1] for update in flat(new_plan) for visit in update if visit[0]) == {
-        **dict.fromkeys(range(25), 5),
-        25: 3,
-    }
-
-
 def test_one_more_source_changes_nothing_of_the_first():
     examples = toys.examples(60)
     alone, both = plan(examples, length_bucket=3), plan(examples, singles("b", 9), batch_size=16, length_bucket=3)

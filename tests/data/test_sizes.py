@@ -1,12 +1,15 @@
-"""Sizes of examples: the alternatives that are measured are those that the collator draws; few bytes an example."""
+"""Sizes of examples: the alternatives that are measured are those that the collator draws; batches of like lengths."""
 
+import itertools
 import random
 
 from hypothesis import given
 from hypothesis import strategies as st
+from kit import toys
 from kit.lengths import Lengths
 
-from mmgen.data.seeds import RngKey
+from mmgen.data.collate import Collator, by_length
+from mmgen.data.seeds import RngKey, resolve
 from mmgen.data.sizes import Sizes
 from mmgen.examples import All, Example
 
@@ -37,11 +40,13 @@ def test_slots_of_an_epoch_are_those_of_the_alternatives_that_the_collator_draws
             assert abs(sum(map(len, [*texts, *example.targets])) / 3 - slots) < 1e-3
 
 
-def test_examples_need_few_bytes_each():
-    draw = random.Random(0)
-    captions = [tuple("a" * draw.randrange(9) for _ in range(5)) for _ in range(1000)]
-    sizes = Sizes([Example(str(n), {"caption": some}, ("why?",)) for n, some in enumerate(captions)], lengths())
-    ((_, alternatives),) = sizes.alternatives
-    columns = [sizes.pairs, sizes.ids, sizes.fixed]
-    lists = [alternatives.counts, alternatives.slots]
-    assert sum(column.nbytes for column in columns) + sum(some.itemsize * len(some) for some in lists) == 40_000
+def test_evaluation_takes_every_example_once():
+    examples = toys.examples(25)
+    random.Random(0).shuffle(examples)
+    slots = Collator(toys.model(), ["caption"], objectives=()).slots([resolve(example) for example in examples])
+    batches = list(by_length(slots, 4))
+    assert sorted(index for indices in batches for index in indices) == list(range(25))
+    ranges = [(min(slots[i] for i in indices), max(slots[i] for i in indices)) for indices in batches]
+    assert all(longest <= shortest for (_, longest), (shortest, _) in itertools.pairwise(ranges)), (
+        "rows of like length together"
+    )

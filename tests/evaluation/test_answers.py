@@ -1,13 +1,18 @@
-"""Predictions for examples: in their order, with the mode of the model unchanged, in halves when memory is short; those
-of a split are spread over processes."""
+"""Predictions and texts for examples: in their order, in halves when memory is short; those of a split are spread over
+processes."""
 
 from types import SimpleNamespace
 
 import pytest
 import torch
+from kit import toys
+from kit.training import RecordedProgress
+from kit.writing import assert_same_texts, limit_memory, write_texts
 
+from mmgen.decoding import Decoding
 from mmgen.errors import RunError
 from mmgen.evaluation import answers as module
+from mmgen.evaluation.answers import generate
 from mmgen.examples import Example, Prediction
 from mmgen.progress import Progress
 from mmgen.storage import generations
@@ -56,16 +61,11 @@ def model(monkeypatch):
     return model
 
 
-def test_predictions_are_in_the_order_of_the_examples(model):
-    model.fits = 2
+@pytest.mark.parametrize(("fits", "sizes"), [(2, [2, 1]), (1, [2, 1, 1, 1])])
+def test_predictions_are_in_the_order_of_the_examples_and_a_batch_that_does_not_fit_is_halved(model, fits, sizes):
+    model.fits = fits
     values = [prediction.value for prediction in module.predict(model, EXAMPLES, "answers", batch_size=2)]
-    assert values == ["LONG", "A", "MID"] and model.sizes == [2, 1] and model.training
-
-
-def test_a_batch_that_does_not_fit_is_halved(model):
-    model.fits = 1
-    values = [prediction.value for prediction in module.predict(model, EXAMPLES, "answers", batch_size=2)]
-    assert values == ["LONG", "A", "MID"] and max(model.sizes) == 2 and model.sizes.count(1) == 3
+    assert values == ["LONG", "A", "MID"] and model.sizes == sizes and model.training
 
 
 def test_an_example_that_does_not_fit_is_an_error(model):
@@ -116,3 +116,34 @@ def test_every_example_of_a_split_is_answered_once_whatever_the_number_of_proces
     assert answered(world) == alone and torch.equal(torch.get_rng_state(), state)  # each batch has its own seed
     assert sorted(length for batch in batches for length in batch) == [1, 2, 3, 5, 7, 8, 9]
     assert all(max(batch) - min(batch) <= 2 for batch in batches)  # of similar length
+
+
+SEARCHES = {
+    "greedy": Decoding(),
+    "beams": Decoding(num_beams=3, num_return_sequences=2),
+    "samples": Decoding(do_sample=True, num_return_sequences=2),
+}
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_run_writes_the_same_texts_in_halves(tmp_path, search):
+    model, progress = toys.model(), RecordedProgress()
+    expected = write_texts(tmp_path / "whole", model, SEARCHES[search])
+    tried = limit_memory(model, most=3)
+    assert_same_texts(write_texts(tmp_path / "cut", model, SEARCHES[search], progress), expected)
+    assert tried == [8, 4, 2, 2, 2, 2, 2, 2, 1]
+    assert progress.lines == ["s: writing: out of memory; from here on 2 examples at a time"]
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_model_writes_the_same_texts_in_halves(search, caplog):
+    model, examples = toys.model(), toys.examples(7)
+    torch.manual_seed(0)
+    expected = generate(model, examples, SEARCHES[search], batch_size=5)
+    tried = limit_memory(model, most=2)
+    caplog.clear()
+    with caplog.at_level("WARNING", "mmgen"):
+        torch.manual_seed(0)
+        assert_same_texts(generate(model, examples, SEARCHES[search], batch_size=5), expected)
+    assert tried == [5, 2, 2, 1, 2]
+    assert caplog.messages == ["writing: out of memory; from here on 2 examples at a time"]

@@ -16,17 +16,12 @@ from mmgen.progress import Progress
 
 
 class Means(Extractor):
-    """The mean colour of a picture; stops with an error after `most` pictures."""
+    """The mean colour of a picture."""
 
     fingerprint = {"extractor": "means"}
 
-    def __init__(self, most=99):
-        self.most = most
-
     def records(self, source, skip=frozenset()):
-        for number, picture in enumerate(picture for picture in source if picture.key not in skip):
-            if number == self.most:
-                raise DataError("the disk is gone")
+        for picture in (picture for picture in source if picture.key not in skip):
             try:
                 yield Record(picture.key, np.asarray(picture.load(), np.float32).mean((0, 1))[None])
             except DataError as error:
@@ -66,23 +61,10 @@ def test_broken_pictures_are_listed(folder, tmp_path):
     assert all(reason.startswith(f"{folder}/") and "not a readable image: " in reason for _, reason in summary.broken)
 
 
-def test_stopped_and_resumed(folder, tmp_path):
-    with pytest.raises(DataError, match="the disk is gone"):
-        extract(Means(most=2), folder_pictures(folder), tmp_path / "s")
-    summary = extract(Means(), folder_pictures(folder), tmp_path / "s")
-    assert (summary.written, summary.skipped) == (3, 2)
-    assert extract(Means(), folder_pictures(folder), tmp_path / "s").written == 0
-
-
 def test_while_another_process_fills_the_store_it_waits(folder, tmp_path):
     """The other process ends after half of the pictures, and the rest is extracted here."""
-    path, pictures, lines, began, end = (
-        tmp_path / "s",
-        folder_pictures(folder),
-        [],
-        threading.Event(),
-        threading.Event(),
-    )
+    path, pictures, lines = tmp_path / "s", folder_pictures(folder), []
+    began, end = threading.Event(), threading.Event()
 
     def fill_half():
         with StoreWriter(path, Means.fingerprint) as writer:
@@ -101,10 +83,8 @@ def test_while_another_process_fills_the_store_it_waits(folder, tmp_path):
     assert began.wait(20)
     summary = extract(Means(), pictures, path, progress=Saying())
     thread.join()
-    (line,) = lines
-    assert line == f"{path}: another process is writing this store; waiting until it ends"
+    assert lines == [f"{path}: another process is writing this store; waiting until it ends"]
     assert (summary.skipped, summary.written) == (2, 3) and len(FeatureStore(path)) == 5
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "s"]
 
 
 def test_features_of_all_shards_are_those_of_one_process(folder, tmp_path):

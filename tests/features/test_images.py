@@ -7,11 +7,10 @@ import pytest
 from kit.refusals import refusal
 from PIL import Image
 
-from mmgen.features.images import MOST_PIXELS, as_rgb, folder_pictures, open_image
+from mmgen.features.images import as_rgb, folder_pictures, open_image
 
 RAMP = (np.arange(256) * 257).astype(np.uint16).reshape(16, 16)  # of 16 bits: every grey of 8 bits
 GREYS = np.arange(256).reshape(16, 16, 1).repeat(3, 2)
-WHITE, BLUE = [255, 255, 255], [9, 8, 200]
 
 
 def saved(image, kind, **options) -> bytes:
@@ -31,13 +30,11 @@ def pixels(content: bytes) -> np.ndarray:
     "content",
     [
         saved(Image.fromarray(RAMP), "PNG"),
-        saved(Image.fromarray(RAMP), "TIFF"),
         saved(Image.fromarray(RAMP), "TIFF", compression="tiff_lzw"),
         saved(Image.fromarray(RAMP.astype(">u2")), "TIFF"),
-        saved(Image.fromarray(GREYS.astype(np.uint8)), "PNG"),
         saved(Image.fromarray(GREYS[:, :, 0].astype(np.uint8)).convert("LA"), "PNG"),
     ],
-    ids=["png", "tiff", "lzw", "big", "8 bits", "opaque"],
+    ids=["png", "lzw", "big", "opaque"],
 )
 def test_grey_of_16_bits_is_that_of_8(content):
     assert np.array_equal(pixels(content), GREYS)
@@ -63,10 +60,6 @@ def test_bombs_are_refused(tmp_path, monkeypatch):
         monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
         reason = "has more than the 89,478,485 pixels that are read; make it smaller"
         assert refusal(open_image, tmp_path / "a.png") == f"{tmp_path}/a.png: {reason}"
-
-
-def test_the_limit_of_pixels_is_the_same_for_files_and_in_the_service():
-    assert MOST_PIXELS == Image.MAX_IMAGE_PIXELS
 
 
 def test_folders_without_images_and_with_two_of_one_key(tmp_path):

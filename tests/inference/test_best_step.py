@@ -1,22 +1,23 @@
 """Which step of a run answers if none is named: never merely the last."""
 
-import json
 import shutil
 
 import pytest
-from click.testing import CliRunner
 from kit import small_runs, toys
 from PIL import Image
 
-from mmgen.cli import main
-from mmgen.errors import RecipeError
+from mmgen.errors import DataError, RecipeError
+from mmgen.evaluation.score import write_scores
+from mmgen.examples import Scores
 from mmgen.inference.best_step import best_step
-from mmgen.inference.load import load as load_model
-from mmgen.recipe.load import load
-from mmgen.registry import installed
+from mmgen.inference.load import load
 from mmgen.storage.run_folder import RunFolder
 
 READS = {"words": ["caption"], "both": ["image", "caption"], "again": ["image", "caption"], "last": ["image"]}
+STEPS = {name: {"inputs": reads, "train": ["backbone"]} for name, reads in READS.items()}
+STEPS["both"]["start"] = "words"
+METRICS = {"diversity": {"type": "diversity"}}
+INPUTS = {"image": {"type": "regions", "features": "x.h5"}, "caption": {"type": "text"}}
 
 
 @pytest.fixture
@@ -24,17 +25,12 @@ def chosen(tmp_path):
     """A function: the step that is chosen among `candidates`, of a run with these scores by step."""
 
     def choose(scores, candidates=tuple(READS), fitting=None, **keys):
-        steps = {name: {"inputs": reads, "train": ["backbone"]} for name, reads in READS.items()}
-        steps["both"]["start"] = "words"
-        inputs = {"image": {"type": "regions", "features": "x.h5"}, "caption": {"type": "text"}}
-        metrics = {"diversity": {"type": "diversity"}}
-        (tmp_path / "toy.toml").write_text(toys.recipe(inputs=inputs, steps=steps, metrics=metrics, **keys))
-        recipe, folder = load(tmp_path / "toy.toml", installed())[0], RunFolder(tmp_path / "run")
+        recipe = toys.loaded(tmp_path, toys.recipe(inputs=INPUTS, steps=STEPS, metrics=METRICS, **keys))
+        folder = RunFolder(tmp_path / "run")
         shutil.rmtree(folder.path, ignore_errors=True)
         for name, values in scores.items():
             folder.step(name).mkdir(parents=True)
-            saved = {"values": values, "per_example": {}, "notes": []}
-            (folder.step(name) / "scores.json").write_text(json.dumps(saved) if values else "{")
+            write_scores(folder.step(name), Scores(values))
         step = best_step(recipe, folder, candidates, fitting)
         return step.name, step.reason
 
@@ -63,7 +59,7 @@ def test_a_score_that_one_step_lacks_is_not_compared(chosen):
 
 def test_without_scores_the_step_that_starts_from_most_steps_answers_and_says_so(chosen):
     why = "which starts from most steps, since 4 steps have no scores to compare"
-    assert chosen({}) == chosen({"last": None}) == ("both", why)  # not scored yet, or damaged
+    assert chosen({}) == ("both", why)
 
 
 def test_the_recipe_may_name_the_step(chosen):
@@ -77,29 +73,15 @@ def test_the_recipe_may_name_the_step(chosen):
         chosen({}, default_step="bth")
 
 
-@pytest.fixture
-def run(tmp_path):
-    """A run whose last step repeats its best one, with lower scores."""
-    shutil.copytree(small_runs.drawn("writes"), tmp_path / "run")
-    recipe = json.loads((tmp_path / "run/recipe.json").read_text())
-    recipe["steps"]["scratch"] = {**recipe["steps"]["both"], "start": "pretrained"}
-    (tmp_path / "run/recipe.json").write_text(json.dumps(recipe))
-    shutil.copytree(tmp_path / "run/steps/both", tmp_path / "run/steps/scratch")
-    for step, value in {"words": 10.0, "both": 30.0, "scratch": 20.0}.items():
-        scores = {"values": {"relevance": value}, "per_example": {}, "notes": []}
-        (tmp_path / "run/steps" / step / "scores.json").write_text(json.dumps(scores))
-    return tmp_path / "run"
-
-
-def test_the_last_step_of_a_run_does_not_answer_for_being_the_last(run, tmp_path):
-    Image.new("RGB", (64, 64), "red").save(tmp_path / "red.png")
-    done = CliRunner().invoke(main, ["generate", str(run), str(tmp_path / "red.png"), "--caption", "a red dog"])
-    best = "the best by relevance (30.00) of"
-    assert f"written by step 'both', {best} 2 steps; it reads image and caption" in done.output
-    words = CliRunner().invoke(main, ["generate", str(run), "--caption", "a red dog"])
-    assert "written by step 'words', which reads caption" in words.output
-    predictor = load_model(run)
-    assert predictor.step == "both" and f"step 'both', {best} 3 steps, reads" in repr(predictor)
-    assert repr(predictor) in CliRunner().invoke(main, ["info", str(run)]).output
-    exported = CliRunner().invoke(main, ["export", str(run), str(tmp_path / "out"), "--without-extractor"])
-    assert "step 'both'" in exported.output and load_model(tmp_path / "out").step == "both"
+def test_the_best_step_for_the_inputs_of_a_call_answers_if_none_was_named(caplog):
+    """Which step is best is known when the inputs are."""
+    place, blank = small_runs.drawn("writes"), Image.new("RGB", (64, 64))
+    model, words, both = load(place, dtype="float16"), load(place, "words"), load(place, "both")
+    assert model.step == "both" and "step 'words' answers" not in caplog.text
+    pictured = {"picture": blank, "caption": "a red ball"}
+    assert model.ask(pictured).value == both.ask(pictured).value
+    alone = words.ask({"caption": "a ball"}).value
+    assert [answer.value for answer in model.predict_all([{"caption": "a ball"}] * 2)] == [alone] * 2
+    assert caplog.text.count(f"{place}: step 'words', reads caption, gives text> answers") == 1
+    with pytest.raises(DataError, match="^query 1: 'caption' is missing: step 'both' reads image and caption; add --"):
+        model.ask(blank)

@@ -11,7 +11,6 @@ from kit.toys import mmgen_here
 from PIL import Image
 
 import mmgen
-from mmgen.errors import RunError
 from mmgen.inference.hub import hub_name, push
 
 
@@ -22,9 +21,7 @@ def exported(tmp_path_factory) -> Path:
 
 def test_names():
     assert hub_name("hf:user/name@v1") == ("user/name", "v1") and hub_name("hf:user/name") == ("user/name", None)
-    with pytest.raises(RunError) as error:
-        hub_name("hf:name")
-    assert str(error.value) == "hf:name: not a name of the hub; write hf:user/name or hf:user/name@revision"
+    assert refusal(hub_name, "hf:name") == "hf:name: not a name of the hub; write hf:user/name or hf:user/name@revision"
 
 
 def files(folder: Path) -> set[str]:

@@ -1,11 +1,13 @@
 """Pictures, files, keys and features in all accepted forms of a query; those of a batch are extracted together."""
 
+import base64
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from kit import stored
+from kit.refusals import refusal
 from PIL import Image
 
 from mmgen.errors import DataError, UnavailableError
@@ -41,11 +43,13 @@ def test_every_form_of_a_picture_gives_the_same_pixels(photo):
     assert as_picture("photo.png", "query", photo.parent).key == "photo" and picture.boxes == [[0, 0, 1, 1]]
 
 
-def test_strings_of_a_stranger_are_neither_pictures_nor_files(photo):
+def test_strings_of_a_stranger_are_neither_addresses_nor_files(photo):
     for value in (str(photo), "photo.png", f"file://{photo}", "/etc/passwd"):
-        assert as_picture(value, "q", None) is None and as_file(value, "q", None) is None
-    with pytest.raises(ValueError, match="with a picture that exists"):
-        as_picture({"picture": str(photo), "boxes": [[0, 0, 1, 1]]}, "q", None)
+        for read in (as_picture, as_file):
+            assert refusal(read, value, "q", None).endswith("; addresses are never fetched")
+    sent = base64.b64encode(photo.read_bytes()).decode()
+    assert np.array_equal(as_picture(sent, "q", None).load(), PIXELS)
+    assert as_file(f"data:image/png;base64,{sent}", "q", None).open().read() == photo.read_bytes()
     assert as_file("photo.png", "q", photo.parent) == File(str(photo), photo) and as_file("photo", "q") is None
     for value in (photo, photo.read_bytes(), File("x", photo)):
         assert as_file(value, "q", None if not isinstance(value, Path) else Path()).open().read() == photo.read_bytes()
@@ -60,14 +64,11 @@ ROWS = "write boxes as a list of [x0, y0, x1, y1], relative to the picture's siz
         (PIXELS / 255, "an array of pixels must be of uint8, not float64; scale its values to 0 to 255"),
         (Image.new("F", (2, 2)), "has pixels whose range is not known; "),
         ({"picture": "gone.jpg"}, "{'picture': 'gone.jpg'}: expected {\"picture\": PICTURE, \"boxes\": [...]}"),
-        ({"picture": PIXELS, "box": []}, "{'picture': array("),
         *(
             ({"picture": PIXELS, "boxes": boxes}, f"got boxes {boxes!r}; {ROWS}")
             for boxes in (
                 [[0.6, 0, 0.5, 1]],
                 [[0, 0, 640, 480]],
-                [[0, 0, float("nan"), 1]],
-                [["a", 0, 0, 1]],
                 [0, 0, 1, 1],
             )
         ),
@@ -113,12 +114,6 @@ def picture(level: int, size: int = 8) -> np.ndarray:
     return np.full((size, size, 3), level, np.uint8)
 
 
-def test_a_key_and_features_are_taken_as_they_are(features):
-    record = stored.record("own", 2)
-    assert features.part("image", QUERY, "3") == "3"
-    assert np.array_equal(features.part("image", QUERY, record).features, record.features)
-
-
 def test_the_pictures_of_a_batch_are_extracted_together(features):
     """Whatever their keys are, and whatever fails."""
     extractor = features._extractors["image"] = Means()
@@ -146,7 +141,7 @@ def test_what_is_neither_a_picture_nor_a_key(features):
     ):
         error = features.part("image", QUERY, value)
         assert isinstance(error, DataError) and str(error) == message
-    assert str(features.part("image", Query("q", folder=None), "3")) == "image: expected a picture, but got '3'"
+    assert str(features.part("image", Query("q", folder=None), "3")).endswith("addresses are never fetched")
 
 
 def test_a_picture_needs_the_extractor_of_the_training(features):

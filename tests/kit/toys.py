@@ -22,7 +22,9 @@ from kit.weights import perturbed
 from mmgen.examples import Example
 from mmgen.model import Model, compose
 from mmgen.progress import Progress
-from mmgen.recipe.tables import Step
+from mmgen.recipe.load import load
+from mmgen.recipe.tables import Recipe, Step
+from mmgen.registry import installed
 from mmgen.training.context import StepContext
 from mmgen.training.distributed import Processes
 
@@ -228,6 +230,12 @@ def mmgen(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, "-m", "mmgen", *arguments], cwd=folder, capture_output=True, text=True)
 
 
+def loaded(folder: Path, text: str) -> Recipe:
+    """The recipe of a text, which becomes toy.toml in the folder."""
+    (folder / "toy.toml").write_text(text)
+    return load(folder / "toy.toml", installed())[0]
+
+
 def mmgen_here(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
     """A command in this process, since starting one takes seconds."""
     from click.testing import CliRunner
@@ -237,3 +245,10 @@ def mmgen_here(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
     with contextlib.chdir(folder):
         done = CliRunner().invoke(main, list(map(str, arguments)))
     return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
+
+
+def ran(folder: Path, *arguments: str) -> str:
+    """What `mmgen run toy.toml` prints, which must end well."""
+    done = mmgen_here(folder, "run", "toy.toml", *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

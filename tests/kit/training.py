@@ -47,21 +47,6 @@ class LimitedMemory:
         return self.forward(batch, *through)
 
 
-def press_ctrl_c(model, number):
-    """Ctrl-C while the model computes this micro-batch, counted from 1. The list that is returned grows with every
-    micro-batch."""
-    seen, forward = [], model.forward
-
-    def interrupted(batch):
-        seen.append(1)
-        if len(seen) == number:
-            os.kill(os.getpid(), signal.SIGINT)
-        return forward(batch)
-
-    model.forward = interrupted
-    return seen
-
-
 @contextlib.contextmanager
 def sigterm_before(number):
     """SIGTERM just before this update, within the block."""

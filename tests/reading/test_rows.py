@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from kit.refusals import refusal
 from pydantic import Field
 
 from mmgen.errors import DataError
@@ -51,9 +52,8 @@ def test_rows_of_a_list_and_of_lines(tmp_path):
     ],
 )
 def test_a_mistake_is_one_line_with_its_place(tmp_path, row, message):
-    with pytest.raises(DataError) as error:
-        read(tmp_path / "a.json", {"id": 0}, row)
-    assert str(error.value).startswith(f"{tmp_path}/a.json: rows[1]: {message}") and "\n" not in str(error.value)
+    said = refusal(read, tmp_path / "a.json", {"id": 0}, row)
+    assert said.startswith(f"{tmp_path}/a.json: rows[1]: {message}")
 
 
 def test_a_file_without_the_list(tmp_path):

@@ -4,8 +4,6 @@ import pytest
 from kit.recipes import GOOD, IMAGE, REGISTRY, mistakes
 from mmgen_generators import Masked
 
-from mmgen.recipe.load import load
-
 
 def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
     text = (
@@ -138,28 +136,3 @@ def test_a_generator_refuses_options_before_training(recipe, monkeypatch):
     monkeypatch.setattr(Masked, "refuses", lambda self, decoding: {"num_beams": f"{decoding.num_beams} are too many"})
     text = GOOD.replace('type = "masked"', 'type = "masked"\n[decoding]\nnum_beams = 4')
     assert mistakes(recipe(text)) == ["my.toml:10: decoding.num_beams: 4 are too many"]
-
-
-def test_the_papers_training_settings_can_be_expressed(recipe):
-    """VL-BERT's for VCR, by SGD in steps, and VisualBERT's, by BERT's own Adam, with a frozen pooler."""
-    vcr = """optimizer = "sgd"
-momentum = 0.9
-learning_rate = 4.48e-3
-weight_decay = 1e-4
-max_grad_norm = 10
-epochs = 20
-warmup_updates = 1000
-lr_scheduler = "steps"
-lr_milestones = [14, 18]"""
-    visualbert = """learning_rate = 5e-5
-eps = 1e-6
-bias_correction = false
-clip = "each"
-freeze = ["*.pooler.*"]"""
-    text = GOOD.replace("epochs = 3", vcr).replace("learning_rate = 1e-4", "optimizer = 'adamw'\nmomentum = 0")
-    first, second = (step.training for step in load(recipe(text), REGISTRY)[0].steps.values())
-    assert (first.optimizer, first.momentum, first.warmup_updates) == ("sgd", 0.9, 1000)
-    assert (first.lr_scheduler, first.lr_milestones, first.lr_gamma) == ("steps", (14, 18), 0.1)
-    assert (second.optimizer, second.momentum, second.lr_milestones) == ("adamw", 0, (14, 18))
-    training = load(recipe(GOOD.replace("epochs = 3", visualbert)), REGISTRY)[0].training
-    assert (training.eps, training.bias_correction, training.clip) == (1e-6, False, "each")

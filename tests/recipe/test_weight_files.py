@@ -2,16 +2,13 @@
 
 import json
 
-import pytest
+from kit.refusals import refusal
 
-from mmgen.errors import DataError
 from mmgen.recipe.weight_files import EXPECTED, weight_files
 
 
 def refused(text) -> str:
-    with pytest.raises(DataError) as caught:
-        weight_files(str(text))
-    return str(caught.value)
+    return refusal(weight_files, str(text))
 
 
 def write_index(folder, *names):

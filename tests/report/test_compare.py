@@ -1,27 +1,11 @@
-"""What `mmgen compare` says about the settings of runs, and how it names them. Its tables: tests/runs/test_seeds.py."""
+"""How `mmgen compare` names runs. Its tables: tests/runs/test_seeds.py, and tests/transcripts."""
 
 from pathlib import Path
 
 import pytest
-from kit.toys import RECIPE
 
-from mmgen.recipe.load import load
-from mmgen.registry import installed
-from mmgen.report.compare import _settings
 from mmgen.report.short_paths import tell_apart
-from mmgen.storage.run_folder import differences
-
-
-def test_a_changed_training_setting_is_reported_once_unless_a_step_goes_its_own_way(tmp_path):
-    (tmp_path / "toy.toml").write_text(RECIPE)
-
-    def settings(*sets):
-        return _settings(load(tmp_path / "toy.toml", installed(), sets=sets)[0])
-
-    before, slower = settings("seed=3"), settings("training.learning_rate=0.5")
-    assert differences(before, slower) == ["training.learning_rate: 0.001 -> 0.5"]
-    (line,) = differences(before, settings("steps.second.training.learning_rate=0.5"))
-    assert line == "steps.second.training.learning_rate: null -> 0.5"
+from mmgen.report.table import describe_seeds
 
 
 @pytest.mark.parametrize(
@@ -36,3 +20,8 @@ def test_a_changed_training_setting_is_reported_once_unless_a_step_goes_its_own_
 )
 def test_labels_differ_where_paths_do(paths, labels):
     assert tell_apart([Path(path) for path in paths]) == labels
+
+
+def test_the_seeds_of_rows_are_named():
+    assert describe_seeds({"a": [4], "b": [4]}) == "seed 4"
+    assert describe_seeds({"a": [4, 5], "b": [4]}) == "mean ± standard deviation over seeds: a 4, 5; b 4"

@@ -33,12 +33,3 @@ def test_ticks_are_whole_epochs(epochs):
     curve = curves.Curve([], [(epoch + 1.0, 2.0) for epoch in range(epochs)])
     axis = curves.draw({"both": curve}, "validation").split('id="matplotlib.axis_2"')[0]
     assert re.findall(r"<text[^>]*>([^<]*)</text>", axis) == [*map(str, range(1, epochs + 1)), "epoch"]
-
-
-def test_a_single_update_is_a_dot():
-    def dots(*points):
-        drawing = curves.draw({"a": curves.Curve(points, [])}, "learning")
-        return re.findall(r"<use [^>]*fill: #0072b2", drawing)
-
-    assert len(dots((0, 2.0))) == 1
-    assert dots((0, 2.0), (1, 1.0)) == []

@@ -6,7 +6,6 @@ from functools import partial
 
 from PIL import Image
 
-from mmgen.errors import DataError
 from mmgen.examples import All, Example
 from mmgen.parts import Dataset, Picture
 from mmgen.report.pictures import find, picture_tags, thumbnail, thumbnails
@@ -17,22 +16,12 @@ def picture(key, size=(640, 320)):
 
 
 class Album(Dataset):
-    def __init__(self, *keys):
-        self.keys = keys
+    """Two pictures, and nothing else."""
 
-    def splits(self):
-        return ("test",)
-
-    def split(self, name):
-        return []
-
-    def describe(self):
-        return {}
+    split = splits = describe = None
 
     def pictures(self):
-        if not self.keys:
-            raise DataError("this data set has no pictures")
-        return map(picture, self.keys)
+        return map(picture, "12")
 
 
 def test_a_thumbnail_shows_a_picture_as_it_looks():
@@ -61,9 +50,9 @@ def test_an_example_has_its_pictures_only_if_all_are_there():
         Example("half", {"image": All(("1", "9"))}),
         Example("text", {"caption": "a dog"}),
     ]
-    pictures, note = find(Album("1", "2"), examples)
+    pictures, note = find(Album(), examples)
     assert {name: [shown.key for shown in group] for name, group in pictures.items()} == {"both": ["1", "2"]}
-    assert note == "" and find(Album(), examples) == ({}, "No pictures: this data set has no pictures")
+    assert note == ""
 
 
 def test_pictures_that_cannot_be_read_are_noted():

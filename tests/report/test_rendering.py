@@ -28,6 +28,8 @@ PACKAGE = """
             return Shown()
 
     class Shown(Renderer):
+        type = "mine"
+
         def card(self, example, prediction):
             return Card(line='mine')
 
@@ -85,20 +87,17 @@ def test_without_a_renderer_predictions_are_shown_as_json():
     assert plain.card(EXAMPLE, text) == Card() and plain.line(EXAMPLE, text) == "what is it?"
 
 
-def test_a_renderer_for_specific_labels_beats_one_for_any_label(recipe, package):
-    package(labels=("answers",))
-    assert step_renderer(recipe, "answers").card(EXAMPLE, LABEL) == Card(line="mine")
-
-
-def test_a_renderer_for_a_data_set_wins(recipe, package):
-    package(datasets=("asked_answers",))
-    assert step_renderer(recipe, "answers").card(EXAMPLE, LABEL) == Card(line="mine")
-    assert step_renderer(recipe, "pairs").type == "label_card"
-
-
-def test_a_renderer_for_labels_that_the_objective_does_not_use_does_not_fit(recipe, package):
-    package(labels=("answers", "mood"), datasets=("asked_answers",))
-    assert step_renderer(recipe, "answers").type == "label_card"
+@pytest.mark.parametrize(
+    ("labels", "datasets", "kind"),
+    [
+        (("answers",), (), "mine"),  # beats one for any label
+        ((), ("asked_answers",), "mine"),
+        (("answers", "mood"), ("asked_answers",), "label_card"),  # the objective does not use all of its labels
+    ],
+)
+def test_the_renderer_that_is_made_for_the_step_wins(recipe, package, labels, datasets, kind):
+    package(labels, datasets)
+    assert step_renderer(recipe, "answers").type == kind and step_renderer(recipe, "pairs").type == "label_card"
 
 
 def test_two_equally_good_renderers_are_an_error_of_their_step_only(recipe, package):

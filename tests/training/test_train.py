@@ -1,4 +1,4 @@
-"""A step with values that are not finite, or that is stopped: its files, its message, and its resume."""
+"""A step: its end, its best epoch, values that are not finite, and what a killed writer leaves."""
 
 import json
 from dataclasses import replace
@@ -6,21 +6,18 @@ from dataclasses import replace
 import pytest
 import torch
 from kit import toys
-from kit.training import build_trainer, largest_difference, press_ctrl_c, sigterm_before, step, train_step
+from kit.refusals import refusal
+from kit.training import RecordedProgress, build_trainer, step, train_step
 
-from mmgen.data.collate import Collator
-from mmgen.data.plan import Plan
-from mmgen.data.seeds import RngKey
-from mmgen.data.sizes import Sizes
 from mmgen.errors import RunError
-from mmgen.storage.weights import read_tensors, state
-from mmgen.training.accumulate import validate
+from mmgen.files import clear_partials
+from mmgen.storage.weights import read_tensors, state, write_tensors
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize(("spoil", "what"), [(torch.nan, "loss"), (torch.inf, "loss")])
-def test_a_loss_that_is_not_finite_names_its_examples_and_keeps_the_checkpoint(tmp_path, spoil, what):
+@pytest.mark.parametrize("spoil", [torch.nan, torch.inf])
+def test_a_loss_that_is_not_finite_names_its_examples_and_keeps_the_checkpoint(tmp_path, spoil):
     model, seen = toys.model(), []
     forward = model.forward
 
@@ -30,20 +27,13 @@ def test_a_loss_that_is_not_finite_names_its_examples_and_keeps_the_checkpoint(t
         return loss if len(seen) < 6 else replace(loss, sums={name: total * spoil for name, total in loss.sums.items()})
 
     model.forward = spoilt
-    with pytest.raises(RunError) as error:
-        train_step(tmp_path / "s", model, step(checkpoint_every=1))
+    said = refusal(train_step, tmp_path / "s", model, step(checkpoint_every=1))
     number = json.loads(read_tensors(tmp_path / "s/checkpoint.safetensors")[1]["cursor"])["done"]
-    said = str(error.value)
-    assert said.startswith(f"step 's', update {number}: the {what} is not finite (examples {seen[5][0]}")
+    assert said.startswith(f"step 's', update {number}: the loss is not finite (examples {seen[5][0]}")
     assert said.endswith("); check the data of these examples with `mmgen data check`, or lower learning_rate")
     again = toys.model()
     build_trainer(again, tmp_path / "s")
     assert all(tensor.isfinite().all() for tensor in state(again).values())
-
-
-def plan():
-    """The plan of `step()`."""
-    return Plan([Sizes(toys.examples(20), Collator(toys.model(), ["caption"]))], RngKey(0, "s"), step().training)
 
 
 def test_a_gradient_that_is_not_finite_stops_too(tmp_path):
@@ -66,40 +56,41 @@ def test_a_step_of_updates_ends_after_so_many(tmp_path, number):
     assert log[-1]["lr"] == pytest.approx(1e-3 / max(1, number - 1))
 
 
-def test_ctrl_c_waits_for_the_update_and_keeps_it(tmp_path):
-    full, stopped = toys.model(), toys.model()
-    expected = train_step(tmp_path / "whole", full)
-    seen = press_ctrl_c(stopped, 3)
-    with pytest.raises(KeyboardInterrupt):
-        train_step(tmp_path / "stopped", stopped)
-    assert len(whole_updates(plan(), seen)) == done_in(tmp_path / "stopped") < len(expected)  # that one, and no more
-    again = toys.model()
-    assert train_step(tmp_path / "stopped", again) == expected and largest_difference(again, full) == 0
+LOSSES = (3.0, 2.0, 2.5, 2.0, 1.0, 0.5)  # after each epoch
 
 
-def whole_updates(plan, passes):
-    """The number of updates in this many epochs."""
-    sizes, count = [len(plan.update(number, 6)) for number in range(len(plan))], 0
-    while sum(sizes[:count]) < len(passes):
-        count += 1
-    return sizes[:count]
+@pytest.mark.parametrize(("patience", "epochs"), [(1, 3), (2, 4), (3, 6), (None, 6)])
+def test_a_step_stops_after_epochs_that_are_not_better(tmp_path, monkeypatch, patience, epochs):
+    losses, progress = iter(LOSSES), RecordedProgress()
+    monkeypatch.setattr("mmgen.training.train.validate", lambda *_: {"validation_loss": next(losses)})
+    sizes = {"epochs": 6, "checkpoint_every": 1, "batch_size": 24, "micro_batch_size": 24}
+    chosen = step(**sizes, keep="best", early_stopping_patience=patience)
+    log = train_step(tmp_path / "s", toys.model(), chosen, progress=progress, validation=toys.examples(3))
+    assert [record["validation_loss"] for record in log if "validation_loss" in record] == [*LOSSES[:epochs]]
+    said = f"s: stopped early: {patience} epochs without a lower loss"
+    assert progress.lines.count(said) == (epochs < 6)
+    assert {path.name for path in (tmp_path / "s").iterdir()} == {"log.jsonl", "weights.safetensors"}
 
 
-def done_in(folder):
-    return json.loads(read_tensors(folder / "checkpoint.safetensors")[1]["cursor"])["done"]
+def test_what_a_killed_writer_left_is_cleared(tmp_path):
+    """A folder in which safetensors was writing a file."""
+    unfinished = tmp_path / "steps/s/.checkpoint.safetensors.7.folder.partial"
+    unfinished.mkdir(parents=True)
+    (unfinished / ".tmpAb12Cd").write_bytes(b"half")
+    leftovers = [
+        tmp_path / "steps/s" / name for name in ("checkpoint.safetensors", ".tmp", ".tmpfiles", ".tmpx0y1z2.txt")
+    ]
+    for path in leftovers:
+        path.write_text("")
+    clear_partials(tmp_path)
+    assert sorted((tmp_path / "steps/s").iterdir()) == sorted(leftovers)
 
 
-@pytest.mark.parametrize("keep", ["last", "best"])
-def test_a_stop_at_an_epochs_end_comes_after_its_validation(tmp_path, monkeypatch, keep):
-    """The same log, the same best weights, the same bits."""
-    chosen, validation = step(keep=keep, learning_rate=0.05), toys.examples(5, seed=1)
-    full, stopped, again, validated = toys.model(dropout=0.3), toys.model(dropout=0.3), toys.model(dropout=0.3), []
-    expected = train_step(tmp_path / "whole", full, chosen, validation=validation)
-    end = plan().updates_per_epoch
-    monkeypatch.setattr("mmgen.training.train.validate", lambda *arguments: validated.append(1) or validate(*arguments))
-    with sigterm_before(end - 1), pytest.raises(KeyboardInterrupt):
-        train_step(tmp_path / "stopped", stopped, chosen, validation=validation)
-    assert len(validated) == 1 and done_in(tmp_path / "stopped") == end
-    assert train_step(tmp_path / "stopped", again, chosen, validation=validation) == expected and len(validated) == 2
-    assert largest_difference(again, full) == 0
-    assert {path.name for path in (tmp_path / "stopped").iterdir()} == {"log.jsonl", "weights.safetensors"}
+@pytest.mark.parametrize("cursor", ["{", '{"done": 1, "micro_batch_size": 4, "last": {}}'])
+def test_a_damaged_checkpoint_is_reported(cursor, tmp_path):
+    path = tmp_path / "s/checkpoint.safetensors"
+    path.parent.mkdir()
+    write_tensors(path, {"model.x": torch.zeros(1)}, {"cursor": cursor})
+    said = refusal(train_step, path.parent, toys.model())
+    assert said.startswith(f"{path}: the checkpoint does not fit log.jsonl: ")
+    assert said.endswith("; delete it to train the step again")
