@@ -18,7 +18,7 @@ from mmgen.tensors import Batch, Loss, Targets
 from . import AnyOrder, AnyOrderDecoding
 from .any_order_targets import AnyOrderTargets
 from .any_order_writing import write
-from .base import summed_loss
+from .stepwise import summed_loss
 
 
 class AnyOrderGenerator(Generator):

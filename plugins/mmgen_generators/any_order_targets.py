@@ -33,7 +33,7 @@ from mmgen.parts import Backbone
 from mmgen.tensors import NOISY, WRITTEN, Tail, Targets
 
 from . import AnyOrder
-from .base import Slot, tail_of
+from .stepwise import Slot, tail_of
 
 PARTIAL = "partial"  # the label of `Targets` with partly written texts
 MASK_NAME = "[MASK]"  # in partly written texts, whatever the tokenizer's mask token is

@@ -14,8 +14,8 @@ from mmgen.sequence import Prefix
 from mmgen.tensors import PAD, WRITTEN, Batch, Loss, Tail, Targets, apply, taken
 
 from . import Causal
-from .base import Slot, StepwiseGenerator, StepwiseTargets, summed_loss
 from .causal_writing import CausalStepper
+from .stepwise import Slot, StepwiseGenerator, StepwiseTargets, summed_loss
 
 
 class CausalTargets(StepwiseTargets):

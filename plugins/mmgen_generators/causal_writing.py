@@ -10,7 +10,7 @@ from mmgen.prompts import Prompts
 from mmgen.sequence import Prefix
 from mmgen.tensors import WRITTEN, Layout, Slots
 
-from .base import behind_prompts
+from .stepwise import behind_prompts
 
 
 class CausalStepper:

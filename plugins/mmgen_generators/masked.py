@@ -15,8 +15,8 @@ from mmgen.sequence import Prefix
 from mmgen.tensors import MASK, WRITTEN, Batch, Loss, Targets
 
 from . import Masked
-from .base import Slot, StepwiseGenerator, StepwiseTargets, summed_loss
 from .masked_writing import MaskedStepper
+from .stepwise import Slot, StepwiseGenerator, StepwiseTargets, summed_loss
 
 
 class MaskedTargets(StepwiseTargets):

@@ -17,7 +17,7 @@ from mmgen.prompts import Prompts
 from mmgen.sequence import Prefix
 from mmgen.tensors import MASK, WRITTEN, Layout, Slots
 
-from .base import behind_prompts
+from .stepwise import behind_prompts
 
 
 class MaskedStepper:
