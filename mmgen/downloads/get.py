@@ -103,7 +103,7 @@ class Request:
         return "\n".join([*lines, *([f"  by hand: {self.source.form}"] if self.source.form else [])])
 
     def _limit(self) -> int | None:
-        number = re.search(r"-(\d+)$", self.images.name if self.images else "")
+        number = re.fullmatch(r"images-(\d+)", self.images.name if self.images else "")
         return int(number[1]) if number else None
 
 

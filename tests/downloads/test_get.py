@@ -1,16 +1,19 @@
 """Sets as a person fetches them: files, members, pictures, the record, `mmgen data get`."""
 
+import contextlib
 import io
 import json
 import re
 from pathlib import Path
 
+import click
 import pytest
 from kit.hosts import host, moved, vqg_coco
 from kit.toys import mmgen, mmgen_here
 from mmgen_data import Vqg
 from PIL import Image
 
+from mmgen.cli import downloads
 from mmgen.downloads import get, https
 from mmgen.downloads.get import GONE, Request, fetch
 from mmgen.downloads.sources import SourceSet, published_set, published_sets
@@ -226,6 +229,23 @@ def test_a_plugin_adds_a_set(tmp_path):
     assert (tmp_path / "data/mine/a.bin").read_bytes() == b"abc"
     wrong = mmgen(tmp_path, "data", "get", "mime", *options)
     assert "unknown name 'mime'; did you mean 'mine'?" in wrong.stderr
+
+
+@pytest.mark.parametrize("answer", ["yes", "no"])
+def test_a_person_is_asked_once(answer, files, tmp_path, monkeypatch):
+    asked = []
+
+    def confirm(text, abort):
+        asked.append(text)
+        if answer == "no":
+            raise click.Abort
+
+    monkeypatch.setattr(downloads.sys, "stdin", type("Terminal", (), {"isatty": lambda self: True})())
+    monkeypatch.setattr(downloads.click, "confirm", confirm)
+    with host(files) as server, contextlib.nullcontext() if answer == "yes" else pytest.raises(click.Abort):
+        downloads.ask_and_fetch([request(server, tmp_path / name) for name in "ab"], yes=False)
+    assert asked == ["accept these licences, and fetch these files?"]
+    assert {*map(str, tmp_path.iterdir())} == ({f"{tmp_path}/a", f"{tmp_path}/b"} if answer == "yes" else set())
 
 
 def test_steps_of_a_form_are_printed(tmp_path):

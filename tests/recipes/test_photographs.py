@@ -70,6 +70,11 @@ def on_loopback(files, fault=lambda path: ""):
         yield server
 
 
+def test_random_weights_are_refused(folder):
+    done = mmgen_here(folder, "check", "recipes/photographs.toml", "--set", 'inputs.image.extractor.weights="random"')
+    assert done.returncode == 1 and "random weights, which this recipe refuses (pretrained = true)" in done.stderr
+
+
 @pytest.mark.slow
 def test_from_nothing_to_a_question_about_a_photograph(folder, photographs, network, minilm):
     files, unseen = photographs
@@ -102,7 +107,7 @@ def test_from_nothing_to_a_question_about_a_photograph(folder, photographs, netw
     header = next(line for line in table.splitlines() if line.startswith("|"))
     assert all(column in header for column in ("BLEU-4", "unique", "commonest"))
     rows = [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("|")]
-    assert {"caption", "image_frozen", "image", "both", "MDN-Joint", "Human Performance"} <= {*rows}
+    assert {"caption", "image_frozen", "image", "both", "MDN-Joint (published)"} <= {*rows}
     shutil.copy(unseen, folder / "photo.jpg")
     asked = mmgen_here(folder, "generate", str(run), "photo.jpg")
     assert asked.returncode == 0 and len(asked.stdout.split()) > 2, asked.stderr
