@@ -17,4 +17,4 @@ def describe_model(name: str) -> str:
     except Exception as error:  # the hub's client and the network raise errors of many kinds
         return f"{line}, which cannot be asked now ({type(error).__name__})"
     size = sum(file.size or 0 for file in info.siblings or () if file.rfilename == "model.safetensors")
-    return f"{line}, revision {info.sha}: {size / 1e6:,.0f} MB, licence {(info.card_data or {}).get('license')}"
+    return f"{line}, revision {info.sha}: {size / 1e6:,.0f} MB, licence {getattr(info.card_data, 'license', None)}"
