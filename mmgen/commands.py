@@ -28,6 +28,7 @@ def repeated(option: str, name: str, metavar: str, purpose: str) -> Decorator:
 set_option = repeated("--set", "sets", "A.B=VALUE", "Override one setting; VALUE as in TOML.")
 steps_option = repeated("--step", "steps", "NAME", "Only this step.")
 shard_option = click.option("--shard", metavar="I/N", help="Only the I-th of N shards, which together are the whole.")
+yes_option = click.option("--yes", is_flag=True, help="Accept licences and fetch published files without asking.")
 GOES_ON = "mmgen.goes_on"  # the key of a click context under which `goes_on` keeps its hint
 
 

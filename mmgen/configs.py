@@ -16,7 +16,7 @@ The types in the signatures, such as `parts.Backbone`, are the contracts of `mmg
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, GetCoreSchemaHandler, SerializeAsAny, ValidationInfo
 from pydantic_core import core_schema
@@ -63,6 +63,14 @@ class PathOrName:
         self.behind = behind
 
 
+class Download(NamedTuple):
+    """A published set (of `PartConfig.sources`), the folder of its files, and that of its pictures inside of it."""
+
+    name: str
+    folder: Path
+    images: Path | None = None
+
+
 class PartConfig(Config):
     """The config of a part that plugins provide. `type` is its name in recipes."""
 
@@ -70,6 +78,7 @@ class PartConfig(Config):
     in_recipes: ClassVar[bool] = True  # whether a recipe can name parts of this kind
     place: ClassVar[str] = ""  # where parts of this kind are named, if not in a table of a recipe
     usage: ClassVar[str] = ""  # how to use a part of this kind without keys; {name} is its name
+    sources: ClassVar[Path | None] = None  # a TOML file of published sets, which `mmgen data get` fetches
     type: str
 
     @classmethod
@@ -91,6 +100,10 @@ class PartConfig(Config):
         get it, with its size if known. `mmgen run` lists it with all else that is missing before it builds anything. A
         data set raises DataError when it is built instead, and files of features are looked at for all inputs."""
         return {}
+
+    def download(self) -> "Download | None":
+        """The published set that it reads and that is not complete on this machine: `mmgen run` offers to fetch it."""
+        return None
 
 
 class EmbedderConfig(PartConfig):

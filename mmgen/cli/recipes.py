@@ -8,7 +8,16 @@ from typing import Any
 
 import click
 
-from ..commands import PATH, goes_on, profile_option, recipe_argument, repeated, set_option, training_options
+from ..commands import (
+    PATH,
+    goes_on,
+    profile_option,
+    recipe_argument,
+    repeated,
+    set_option,
+    training_options,
+    yes_option,
+)
 from ..errors import MmgenError
 from ..progress import Bars, tell
 
@@ -27,15 +36,25 @@ from ..progress import Bars, tell
     "NAME",
     "Shorthand for --set callbacks.NAME.type=NAME: tensorboard, wandb, trackio, mlflow, or another callback.",
 )
+@yes_option
 @goes_on("run the same command again to resume from the last checkpoint")
-def run(sets: tuple[str, ...], seed: int | None, seeds: int, trackers: tuple[str, ...], **options: Any) -> None:
-    """Train every step of RECIPE, write its texts and score them. A stopped run resumes where it stopped."""
+def run(
+    sets: tuple[str, ...], seed: int | None, seeds: int, trackers: tuple[str, ...], yes: bool, **options: Any
+) -> None:
+    """Train every step of RECIPE, write its texts and score them. A stopped run resumes where it stopped.
+
+    If published files are all that is missing, it lists them, asks, and fetches them."""
     sets += tuple(f"callbacks.{name}.type={json.dumps(name)}" for name in trackers)
     sets += () if seed is None else (f"seed={seed}",)
     recipe, layers = load_recipe(options.pop("recipe"), options.pop("profile"), sets, plugins=True)
     recipe.check_steps(only := options.pop("steps"))
+    from ..runs.prepare import models_to_fetch, to_fetch
     from ..runs.run import run_seeds
     from ..training.threads import AUTO
+    from .downloads import ask_and_fetch
+
+    if requests := to_fetch(recipe, recipe.ordered(only), layers):
+        ask_and_fetch(requests, yes, also=models_to_fetch(recipe))
 
     threads = options.pop("threads") or AUTO
     run_seeds(recipe, seeds, Bars(), only=only, threads=threads, layers=layers, **options)

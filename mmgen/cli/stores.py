@@ -1,4 +1,4 @@
-"""Commands about data: data check, and features import, extract and info."""
+"""Commands about data: data get and check, and features import, extract and info."""
 
 from __future__ import annotations
 
@@ -20,12 +20,16 @@ from ..commands import (
 )
 from ..errors import DataError, MmgenError
 from ..progress import Bars, tell
+from .downloads import get
 from .recipes import load_recipe
 
 
 @click.group()
 def data() -> None:
-    """Check a data set."""
+    """Fetch a published data set, or check one."""
+
+
+data.add_command(get)
 
 
 @data.command("check")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..configs import PROMPT, DatasetConfig, FeaturesConfig
+from ..configs import PROMPT, DatasetConfig, ExtractorConfig, FeaturesConfig
 from ..errors import did_you_mean, unknown
-from .tables import GENERATOR, Recipe, Step
+from .tables import GENERATOR, Recipe, Step, placed_parts
 from .toml_lines import Key
 
 Wrong = tuple[Key, str]  # place in the recipe, what is wrong and what to do
@@ -36,6 +36,7 @@ def fit_problems(recipe: Recipe, stored: bool) -> Iterator[Wrong]:
     if recipe.data.inputs or recipe.data.objectives:
         yield ("data",), "inputs and objectives are keys of the data of a step; remove them"
     yield from _feature_problems(recipe)
+    yield from _random_problems(recipe) if recipe.pretrained else ()
     yield from _metric_problems(recipe)
     for name, step in recipe.steps.items():
         problems = _training_problems(recipe, name, step) if step.train else _untrained_problems(recipe, step)
@@ -55,6 +56,17 @@ def _feature_problems(recipe: Recipe) -> Iterator[Wrong]:
                 f"or add [inputs.{name}.extractor] to compute them from pictures"
             )
             yield ("inputs", name), message
+
+
+def _random_problems(recipe: Recipe) -> Iterator[Wrong]:
+    """Parts with random weights."""
+    for path, part in placed_parts(recipe):
+        random = isinstance(part, ExtractorConfig) and part.is_random()
+        if random or (part is recipe.backbone and part.base_model() is None):
+            yield (
+                (*path, "weights"),
+                "random weights, which this recipe refuses (pretrained = true); name published ones",
+            )
 
 
 def _metric_problems(recipe: Recipe) -> Iterator[Wrong]:

@@ -48,7 +48,12 @@ NAME = r"^\w[\w-]*$"  # of a name that becomes the name of a file or a module
 GENERATOR = "generator"  # the generator's name among objectives
 PRETRAINED = "pretrained"  # `start` of a step that starts from the encoder's weights
 WEIGHTS = "weights:"  # prefix of a `start` from published weights
-BESIDE = ("description", "default_step", "plugins")  # keys that change no result; a run folder saves the latest value
+BESIDE = (
+    "description",
+    "default_step",
+    "plugins",
+    "pretrained",
+)  # keys that change no result; a run folder saves the latest value
 EXPORT = "export:"  # prefix of a `start` from an exported model
 NO_DATA = "none"  # the `type` of an export's data
 FROM_START = ("inputs", "objectives", "data", "evaluate")  # of a step that trains nothing
@@ -202,6 +207,7 @@ class Recipe(Config):
     )
     profile: str | None = Field(None, pattern=NAME)
     seed: int = Field(0, ge=0, lt=2**63, description="seed of all random numbers")
+    pretrained: bool = Field(False, description="refuse random weights, of the encoder and of networks of features")
     output: str = Field("runs", description="folder of the run folders")
     jobs: int = Field(
         1,

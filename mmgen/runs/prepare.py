@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ..configs import FeaturesConfig
+from ..configs import BackboneConfig, ExtractorConfig, FeaturesConfig
 from ..data.datasets import Datasets
+from ..downloads.get import Request
+from ..downloads.hub import describe_model
+from ..downloads.sources import published_set
 from ..errors import DataError, MmgenError
 from ..features.extract import extract
 from ..features.fingerprints import differences, in_words
@@ -16,7 +20,7 @@ from ..features.store import FeatureStore
 from ..parts import Picture
 from ..progress import Progress
 from ..recipe.layers import Layered
-from ..recipe.tables import Recipe, placed_parts
+from ..recipe.tables import Recipe, parts_in, placed_parts
 from ..recipe.weight_files import weight_errors
 from ..storage.model_files import features_file, inputs_of
 from ..storage.run_folder import RunFolder
@@ -39,6 +43,23 @@ def missing_parts(recipe: Recipe, steps: Sequence[str], layers: Layered, folder:
             except MmgenError as error:
                 lines.append(f"{layers.opening((*path, 'features'))}{error}")
     return [*lines, *weight_errors(recipe, [step for step in steps if not (folder and folder.begun(step))], layers)]
+
+
+def to_fetch(recipe: Recipe, steps: Sequence[str], layers: Layered) -> list[Request]:
+    """The published sets that these steps read and that are not complete here. None if anything else is missing, which
+    nobody can fetch, or in one of several processes."""
+    configs = [recipe.data, *(data for step in steps for data in recipe.steps[step].data)]
+    sets = dict.fromkeys(filter(None, (config.download() for config in configs)))
+    if not sets or int(os.environ.get("WORLD_SIZE", 1)) > 1 or missing_parts(recipe, steps, layers):
+        return []
+    requests = [Request(name, published_set(name), folder, images) for name, folder, images in sets]
+    return [request for request in requests if request.missing()]
+
+
+def models_to_fetch(recipe: Recipe) -> list[str]:
+    """A line for each network that the recipe names on the hub and that is not on this machine."""
+    parts = [part for part in parts_in(recipe) if isinstance(part, BackboneConfig | ExtractorConfig)]
+    return [*filter(None, (describe_model(name) for name in {part.base_model(): None for part in parts} if name))]
 
 
 @contextlib.contextmanager

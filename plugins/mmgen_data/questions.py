@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from mmgen_vision.coco import CaptionRow, join_captions
 from mmgen_vision.configs import Published
@@ -134,9 +134,15 @@ class ReleasedQuestions(Questions):
         """The release that defines the file names."""
         raise NotImplementedError
 
+    sources: ClassVar[Path | None] = Path(__file__).with_name("sources.toml")
+
     @property
     def about(self):  # type: ignore[override]
         return self.released.about
+
+    @property
+    def source_set(self):  # type: ignore[override]
+        return self.about.name.removesuffix(".0").replace(" ", "").replace("-", "").lower()  # "VQA 2.0": vqa2
 
     def names(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*self.released.years, *self.files)))
@@ -150,7 +156,13 @@ class ReleasedQuestions(Questions):
         """The paper's rows and their source where the test split is the paper's."""
         if self.targets != "questions" or self.test_split != "test" or "test" in self.files or not self.released.rows:
             return {}
-        return {"published": self.released.rows, "published_from": self.released.rows_from}
+        other = ""
+        if self.images is not None:
+            splits = [data.load(split) for split in data.splits()]
+            used = sum(len(examples) for examples, _ in splits)
+            count = used + sum(counts["example{s} without a picture"] for _, counts in splits)
+            other = f"; here other features, {used:,} of {count:,} pictures"
+        return {"published": self.released.rows, "published_from": self.released.rows_from + other}
 
 
 class Vqg(ReleasedQuestions):

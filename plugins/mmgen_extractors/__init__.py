@@ -10,7 +10,7 @@ import mmgen
 from mmgen.configs import PathOrName
 from mmgen.files import not_downloaded
 
-PUBLISHED, PUBLISHED_AT = "pytorch_model.bin", "unc-nlp/frcnn-vg-finetuned"
+PUBLISHED, PUBLISHED_AS = "pytorch_model.bin", "unc-nlp/frcnn-vg-finetuned"
 
 
 class Pooled(CnnConfig):
@@ -82,10 +82,11 @@ class Detector(mmgen.ExtractorConfig):
 
 
 class VisualGenome(mmgen.ExtractorConfig):
-    """Regions of the Faster R-CNN that LXMERT, VisualBERT and VL-BERT used, as published for PyTorch
-    (unc-nlp/frcnn-vg-finetuned)."""
+    """Regions of the Faster R-CNN that LXMERT, VisualBERT and VL-BERT used, as it was published for PyTorch
+    (unc-nlp/frcnn-vg-finetuned): `mmgen data get visual_genome_detector FOLDER`."""
 
     type: Literal["visual_genome"] = "visual_genome"
+    sources: ClassVar[Path | None] = Path(__file__).with_name("sources.toml")
     weights: Path = Field(
         description="the folder of the published pytorch_model.bin; with objects_vocab.txt and attributes_vocab.txt of "
         "bottom-up-attention beside the weights, regions have names"
@@ -93,11 +94,11 @@ class VisualGenome(mmgen.ExtractorConfig):
     max_regions: int = Field(36, ge=1, le=300, description="most regions per image, by decreasing confidence")
 
     def base_model(self):
-        return PUBLISHED_AT
+        return PUBLISHED_AS
 
     def missing_here(self):
-        path, address = self.weights / PUBLISHED, f"https://huggingface.co/{PUBLISHED_AT}"
-        return {"weights": "" if path.is_file() else f"{path}: no such file; it is at {address} (262 MB)"}
+        path, command = self.weights / PUBLISHED, f"mmgen data get visual_genome_detector {self.weights}"
+        return {"weights": "" if path.is_file() else f"{path}: no such file; `{command}` fetches it (262 MB)"}
 
     def build(self, folder: Path | None = None):
         from .visual_genome import VisualGenomeRegions

@@ -35,10 +35,10 @@ class CaptionScores(mmgen.MetricConfig):
 
 
 class Diversity(mmgen.MetricConfig):
-    """Diversity of texts in percent: distinct-1 and -2, share of unique texts, self-BLEU."""
+    """Diversity of texts in percent: distinct-1 and -2, shares of unique texts and of the commonest, self-BLEU."""
 
     type: Literal["diversity"] = "diversity"
-    lower_is_better = frozenset({"self-BLEU"})
+    lower_is_better = frozenset({"commonest", "self-BLEU"})
     judges_fit = False
 
     def build(self):

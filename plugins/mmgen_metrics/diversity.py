@@ -19,6 +19,7 @@ class DiversityMetric(Metric):
 
     distinct-1, distinct-2  share of different words (pairs of words) among all words (Li et al., 2016)
     unique                  share of different texts among all texts
+    commonest               share of the most common text among all texts; lower is more diverse
     self-BLEU               mean BLEU-4 of each text against all others (Zhu et al., 2018); lower is more diverse
     """
 
@@ -29,6 +30,7 @@ class DiversityMetric(Metric):
             "distinct-1": _distinct([word for text in texts for word in text]),
             "distinct-2": _distinct([pair for text in texts for pair in zip(text, text[1:], strict=False)]),
             "unique": _distinct(texts),
+            "commonest": 100 * max(Counter(texts).values()) / len(texts) if texts else None,
             "self-BLEU": fmean(scores) if scores else None,
         }
         return Scores(values)

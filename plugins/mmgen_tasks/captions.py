@@ -25,6 +25,7 @@ class CocoCaptions(Published):
     type: Literal["coco_captions"] = "coco_captions"
     about = About("COCO captions", "captions: CC BY 4.0; images: their owners' terms", WHERE)
     published = ("train", "val")
+    source_set = "coco"
 
     test_split: str = Field("val", description="the split that every step generates for and is scored on")
 

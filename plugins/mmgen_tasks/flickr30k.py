@@ -36,6 +36,8 @@ class Flickr30kEntities(Published):
         SOURCE,
     )
     labels: ClassVar[tuple[str, ...]] = ("phrases",)
+    sources: ClassVar[Path | None] = Path(__file__).with_name("sources.toml")
+    source_set = "flickr30k"
 
     def find(self, finder: Finder, split: str) -> Files:
         where = f"unpack annotations.zip of {SOURCE} in data.folder"

@@ -63,6 +63,8 @@ class Nlvr2(Published):
         "github.com/lil-lab/nlvr, nlvr2/data",
     )
     published = ("train", "dev", "test1", "test2")
+    sources: ClassVar[Path | None] = Path(__file__).with_name("sources.toml")
+    source_set = "nlvr2"
     labels: ClassVar[tuple[str, ...]] = ("truth",)
 
     validation_split: str = Field("dev", description="the split whose loss is measured during training")

@@ -21,7 +21,6 @@ from .columns import Accuracy, means, prediction_value
 if TYPE_CHECKING:
     from mmgen_vision.published import Files, Finder, PublishedData
 
-SERVER = "https://bvisionweb1.cs.unc.edu/licheng/referit/data"
 LICENCE = "expressions: not stated; boxes: CC BY 4.0; images: their photographers' terms"
 CHANCE = "chance: the box among these examples' boxes that is right most often"
 
@@ -86,6 +85,7 @@ class Refcoco(Published):
 
     type: Literal["refcoco"] = "refcoco"
     labels: ClassVar[tuple[str, ...]] = ("box",)
+    sources: ClassVar[Path | None] = Path(__file__).with_name("sources.toml")
 
     test_split: str = Field("val", description="the split that every step predicts and is scored on")
     release: Literal["refcoco", "refcoco+", "refcocog"] = Field(
@@ -97,6 +97,10 @@ class Refcoco(Published):
         return About(self.release.replace("refcoco", "RefCOCO"), LICENCE, "github.com/lichengunc/refer")
 
     @property
+    def source_set(self):  # type: ignore[override]
+        return self.release.replace("+", "plus")
+
+    @property
     def below(self):  # type: ignore[override]
         return (self.release,)
 
@@ -104,8 +108,7 @@ class Refcoco(Published):
         return ("train", "val", *(("test",) if self.release == "refcocog" else ("testA", "testB")))
 
     def find(self, finder: Finder, split: str) -> Files:
-        where = f"web.archive.org/web/2022/{SERVER}/{self.release}.zip (the original server is down)"
-        authors = "umd" if self.release == "refcocog" else "unc"
+        authors, where = "umd" if self.release == "refcocog" else "unc", self.about.source
         refs = [f"refs({authors}).{ending}" for ending in ("p", "json")]
         return {"refs": [finder.file(*refs, where=where)], "instances": [finder.file("instances.json", where=where)]}
 

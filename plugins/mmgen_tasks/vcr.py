@@ -119,6 +119,7 @@ class Vcr(Published):
     type: Literal["vcr"] = "vcr"
     about = About("VCR", "the terms of visualcommonsense.com", "visualcommonsense.com/download, vcr1annots.zip")
     below = ("vcr1annots",)
+    sources: ClassVar[Path | None] = Path(__file__).with_name("sources.toml")
     labels: ClassVar[tuple[str, ...]] = ("choices", "choice_mentions", "choice", "objects")
 
     test_split: str = Field("val", description="the split that every step predicts and is scored on")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 from pydantic import Field, StringConstraints
 
 import mmgen
-from mmgen.configs import RelativeTo
+from mmgen.configs import Download, RelativeTo
 from mmgen.examples import Example, Scores
 
 if TYPE_CHECKING:
@@ -36,11 +36,13 @@ class Published(mmgen.DatasetConfig):
     about: ClassVar[About]
     published: ClassVar[tuple[str, ...]] = ("train", "val", "test")  # splits
     below: ClassVar[tuple[str, ...]] = ("annotations",)  # subfolders that may hold the files too
+    source_set: ClassVar[str] = ""  # its name in `sources`
 
     folder: Path = Field(description="folder of the files, with the layout of the published archives")
     images: Annotated[Path | None, RelativeTo("folder")] = Field(
         None,
-        description="folder of raw images, searched with its subfolders; examples without one are left out and counted",
+        description="folder of raw images, searched with its subfolders; examples without one are left out and "
+        'counted. Of published pictures that are fetched: "images", or "images-1500" for 1,500 of them',
     )
     held_out: Annotated[Path | None, RelativeTo("folder")] = Field(
         None,
@@ -87,6 +89,11 @@ class Published(mmgen.DatasetConfig):
         from .published import PublishedData
 
         return PublishedData(self)
+
+    def download(self):
+        from .published import is_complete
+
+        return None if not self.source_set or is_complete(self) else Download(self.source_set, self.folder, self.images)
 
     def model_post_init(self, context: Any) -> None:
         for key in ("train_split", "test_split"):

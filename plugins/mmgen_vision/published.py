@@ -57,6 +57,14 @@ class Finder:
             self._missing.append(f"  {path} (a folder)  <- {where}")
         return path
 
+    def splits(self) -> dict[str, Files]:
+        """The files of the splits in use, by split."""
+        used = (self.config.train_split, self.config.validation_split, self.config.test_split)
+        files = {split: self.config.find(self, split) for split in self.config.names() if split in used}
+        if self.config.images is not None:
+            self.subfolder(self.config.images, "data.images names the folder of raw images")
+        return files
+
     def finish(self) -> None:
         """Raises one DataError that lists all missing files and folders."""
         if missing := list(dict.fromkeys(self._missing)):
@@ -64,7 +72,20 @@ class Finder:
             advice = (
                 f"  put the files there, or name others in [data] (`mmgen plugins {self.config.type}` has the keys)"
             )
+            if name := self.config.source_set:
+                advice += f"; `mmgen data get {name} {self.config.folder}` fetches what is published"
             raise DataError("\n".join((f"{self.config.about.name}: {count} missing:", *missing, advice)))
+
+
+def is_complete(config: Published) -> bool:
+    """Whether all files are there; false if `mmgen data get` has begun, and may have to go on."""
+    finder = Finder(config)
+    try:
+        finder.splits()
+        finder.finish()
+    except DataError:
+        return False
+    return config.images is None or not (config.folder / "downloads.json").exists()
 
 
 class PublishedData(Dataset):
@@ -74,10 +95,7 @@ class PublishedData(Dataset):
     def __init__(self, config: Published) -> None:
         self.config, self.about = config, config.about
         finder = Finder(config)
-        used = (config.train_split, config.validation_split, config.test_split)
-        self.files = {split: config.find(finder, split) for split in config.names() if split in used}
-        if config.images is not None:
-            finder.subfolder(config.images, "data.images names the folder of raw images")
+        self.files = finder.splits()
         self._held_out = config.held_out and finder.file(config.held_out)
         finder.finish()
         self._splits: dict[str, tuple[Sequence[Example], Counter[str]]] = {}
@@ -104,7 +122,7 @@ class PublishedData(Dataset):
         return tuple(self.files)
 
     def split(self, name: str) -> Sequence[Example]:
-        return self._load(name)[0]
+        return self.load(name)[0]
 
     def vocabularies(self) -> Mapping[str, tuple[str, ...]]:
         return self.config.vocabularies(self)
@@ -112,7 +130,7 @@ class PublishedData(Dataset):
     def describe(self) -> dict[str, Any]:
         """A dict of name; examples: {split: number}; counts: {split: why examples are left out: number}; licence;
         source; and what the config adds."""
-        splits = {name: self._load(name) for name in self.files}
+        splits = {name: self.load(name) for name in self.files}
         return {
             "name": self.about.name,
             "examples": {name: len(examples) for name, (examples, _) in splits.items()},
@@ -141,7 +159,7 @@ class PublishedData(Dataset):
         assert self.config.images is not None  # `pictures` checks this
         return images_by_key(self.config.folder / self.config.images)
 
-    def _load(self, name: str) -> tuple[Sequence[Example], Counter[str]]:
+    def load(self, name: str) -> tuple[Sequence[Example], Counter[str]]:
         """The examples of a split that remain, and how many were left out, by why; logged once."""
         if name not in self.files:
             raise DataError(f"{self.about.name}: split '{name}' is not in use; the splits are: {', '.join(self.files)}")

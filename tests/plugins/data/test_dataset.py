@@ -45,7 +45,8 @@ def test_a_missing_folder_of_pictures(tmp_path):
     assert text == (
         "VQA 1.0: a file is missing:\n"
         f"  {tmp_path}/photos (a folder)  <- data.images names the folder of raw images\n"
-        "  put the files there, or name others in [data] (`mmgen plugins vqa` has the keys)"
+        "  put the files there, or name others in [data] (`mmgen plugins vqa` has the keys); "
+        f"`mmgen data get vqa1 {tmp_path}` fetches what is published"
     )
 
 

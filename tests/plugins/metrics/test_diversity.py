@@ -24,8 +24,10 @@ def test_diversity_counts_words_pairs_and_texts():
     assert values["distinct-1"] == pytest.approx(100 * 5 / 9)
     assert values["distinct-2"] == pytest.approx(100 * 4 / 6)
     assert values["unique"] == pytest.approx(100 * 2 / 3)
-    assert diversity("a dog") == {"distinct-1": 100, "distinct-2": 100, "unique": 100, "self-BLEU": None}
-    assert diversity() == dict.fromkeys(["distinct-1", "distinct-2", "unique", "self-BLEU"])
+    assert values["commonest"] == pytest.approx(100 * 2 / 3)
+    whole = dict.fromkeys(["distinct-1", "distinct-2", "unique", "commonest"], 100)
+    assert diversity("a dog") == {**whole, "self-BLEU": None}
+    assert diversity() == dict.fromkeys([*whole, "self-BLEU"])
 
 
 def test_self_bleu_runs_from_nothing_in_common_to_all():

@@ -1,0 +1,81 @@
+"""What there is to fetch: the published sets of the installed plugins, from the TOML files that their configs name."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import Field
+
+from ..errors import DataError, unknown
+from ..reading.rows import validate
+from ..registry import installed
+from ..settings import Config
+
+
+class SourceFile(Config):
+    """A file, or a zip archive with several. Without a SHA-256, the first download decides (`downloads.json`)."""
+
+    urls: tuple[str, ...] = Field(min_length=1, description="addresses, tried in this order")
+    name: str = Field("", description="its name in the folder; by default as in the address")
+    bytes: int | None = Field(None, description="size, which is checked")
+    estimate: int | None = Field(None, description="bytes to transfer, if `bytes` is not known or not what is read")
+    sha256: str = Field("", description="of the file")
+    members: Mapping[str, str] = Field(
+        {}, description='of an archive: the ends of the wanted members\' paths, with * if several -> SHA-256, or ""'
+    )
+    ranges: bool = Field(False, description="read only the members of the archive, not all of it")
+    dead: Mapping[str, str] = Field({}, description="addresses that are not tried -> since when they are dead")
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The names, or patterns, of the files in the folder."""
+        return tuple(self.members) or (self.name or Path(urlsplit(self.urls[0]).path).name,)
+
+
+class SourcePictures(Config):
+    """Pictures by their numbers, which files of the set list."""
+
+    urls: tuple[str, ...] = Field(min_length=1, description="addresses with {id}, tried in this order")
+    name: str = Field(description="file name with {id}, such as COCO_train2014_{id:012d}.jpg")
+    listed_in: tuple[str, ...] = Field(description="files that list them")
+    pattern: str = Field(description="regular expression of an entry; its group is the number")
+    sizes_in: str = Field("", description="file in COCO's format that has their widths and heights, which are checked")
+    count: int = Field(description="how many there are")
+    mean_bytes: int = Field(description="of a picture")
+
+
+class SourceSet(Config):
+    """A published set."""
+
+    about: str
+    licences: Mapping[str, str] = Field(description="what -> its licence")
+    folder: str = Field("", description="where recipes look for it; by default data/NAME")
+    form: str = Field("", description="what only a form gives: the steps, and where the files belong")
+    files: tuple[SourceFile, ...] = ()
+    pictures: tuple[SourcePictures, ...] = ()
+
+
+def published_sets() -> dict[str, SourceSet]:
+    """All sets by name. Raises DataError for a file of sources that cannot be read."""
+    paths = dict.fromkeys(part.config.sources for part in installed().parts)
+    return {name: table for path in paths if path for name, table in _read(path).items()}
+
+
+def published_set(name: str) -> SourceSet:
+    """Raises DataError for an unknown name."""
+    sets = published_sets()
+    if problem := unknown(name, sorted(sets)):
+        raise DataError(problem)
+    return sets[name]
+
+
+def _read(path: Path) -> dict[str, SourceSet]:
+    try:
+        tables: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: cannot be read: {error}") from None
+    return {name: validate(table, SourceSet, f"{path}: {name}") for name, table in tables.items()}

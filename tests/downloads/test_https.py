@@ -1,0 +1,217 @@
+"""Downloads from a server with faults: whole and right, or one line that says what is wrong."""
+
+import hashlib
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from kit.hosts import host, random_faults, zipped
+
+from mmgen.downloads import https
+from mmgen.downloads.archives import unpack
+from mmgen.downloads.https import NoRanges, Refused, RemoteFile, download
+from mmgen.errors import RunError
+
+BODY = random.Random(0).randbytes(300_000)
+SHA = hashlib.sha256(BODY).hexdigest()
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    """Faults come at once."""
+    monkeypatch.setattr(https, "BACKOFF", 0.001)
+    monkeypatch.setattr(https, "TIMEOUT", 0.5)
+    monkeypatch.setattr(https, "CHUNK", 1 << 16)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    "faults",
+    ["", "cut", "cut cut cut", "busy later", "reset", "hang", "cut no_ranges", "cut short_range", "cut " * 12],
+)
+def test_a_passing_fault_costs_time_only(faults, tmp_path):
+    with host({"/a.bin": BODY}, faults.split()) as server:
+        assert download(f"{server.url}/a.bin", tmp_path / "a.bin", len(BODY)) == SHA
+    assert (tmp_path / "a.bin").read_bytes() == BODY
+    assert [path.name for path in tmp_path.iterdir()] == ["a.bin"]
+    assert {headers["User-Agent"] for _, headers, _ in server.seen} == {f"mmgen/{https.__version__}"}
+
+
+def test_a_file_that_changes_meanwhile_is_fetched_anew(tmp_path):
+    """Never the first half of one version and the second half of another."""
+    with host({"/a.bin": BODY}, ["cut", "changed"]) as server:
+        download(f"{server.url}/a.bin", tmp_path / "a.bin")
+        assert (tmp_path / "a.bin").read_bytes() == BODY + b"!"
+    with host({"/a.bin": BODY}, ["cut", "changed"]) as server, pytest.raises(Refused, match="expected 300,000; the fi"):
+        download(f"{server.url}/a.bin", tmp_path / "b.bin", len(BODY))
+
+
+def test_what_has_arrived_is_not_fetched_again(tmp_path):
+    with host({"/a.bin": BODY}, ["cut", "cut"]) as server:
+        download(f"{server.url}/a.bin", tmp_path / "a.bin")
+    ranges = [headers.get("Range") for _, headers, _ in server.seen]
+    assert ranges == [None, "bytes=150000-", "bytes=225000-"]
+    assert all("If-Range" in headers for _, headers, _ in server.seen[1:])
+
+
+@pytest.mark.parametrize(
+    ("fault", "size", "message"),
+    [
+        ("page", None, "sent a web page, not the file"),
+        ("gone", None, "says 404"),
+        ("busy", None, r"503 .*6 tries failed"),
+        ("hang", None, r"timed out \(6 tries failed\)"),
+        ("", 299_999, "has 300,000 bytes, expected 299,999"),
+    ],
+)
+def test_an_address_that_does_not_give_the_file_is_refused_in_words(fault, size, message, tmp_path):
+    with host({"/a.bin": BODY}, lambda path: fault) as server, pytest.raises(Refused, match=message):
+        download(f"{server.url}/a.bin", tmp_path / "a.bin", size)
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_another_file_of_the_same_size_is_refused(tmp_path):
+    with host({"/a.bin": BODY}) as server, pytest.raises(Refused, match="SHA-256 is .*expected 0000"):
+        download(f"{server.url}/a.bin", tmp_path / "a.bin", len(BODY), "0" * 64)
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_only_https_is_used_but_on_the_loopback(tmp_path):
+    for url in ("http://images.cocodataset.org/a.bin", "ftp://a.org/a.bin", "file:///etc/passwd"):
+        with pytest.raises(Refused, match="only https is used"):
+            download(url, tmp_path / "a.bin")
+
+
+def test_a_long_wait_is_left_to_the_person(tmp_path, monkeypatch):
+    monkeypatch.setattr(https, "_retry_after", lambda text: 3600.0)
+    with host({"/a.bin": BODY}, ["busy"]) as server, pytest.raises(Refused, match="asks to wait 3600 seconds"):
+        download(f"{server.url}/a.bin", tmp_path / "a.bin")
+
+
+def test_retry_after_is_read_as_seconds_or_as_a_date():
+    assert https._retry_after("7") == 7
+    assert https._retry_after("Fri, 31 Dec 1999 23:59:59 GMT") == 0
+    assert https._retry_after("Fri, 31 Dec 2199 23:59:59 GMT") > 1e6
+    assert https._retry_after("soon") == https._retry_after("") == 0
+
+
+def test_a_full_disk_is_said_and_what_has_arrived_stays(tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    with host({"/a.bin": BODY}) as server:
+        with monkeypatch.context() as patch, pytest.raises(RunError, match=r"a.bin: cannot be written: No space left"):
+            patch.setattr(https.os, "fsync", full)
+            download(f"{server.url}/a.bin", tmp_path / "a.bin")
+        assert (tmp_path / "a.bin.part").stat().st_size == len(BODY)
+        assert download(f"{server.url}/a.bin", tmp_path / "a.bin") == SHA
+        assert len(server.seen) == 1
+
+
+def test_a_killed_download_goes_on(tmp_path):
+    """The process is killed with half of the file on the disk; the next one asks for the rest."""
+    code = """
+import os, signal, sys
+from pathlib import Path
+from mmgen.downloads import https
+https.CHUNK = 50_000
+def at(position):
+    if position >= 150_000:
+        os.kill(os.getpid(), signal.SIGKILL)
+https.download(sys.argv[1], Path(sys.argv[2]), at=at)
+"""
+    with host({"/a.bin": BODY}) as server:
+        arguments = [sys.executable, "-c", code, f"{server.url}/a.bin", str(tmp_path / "a.bin")]
+        done = subprocess.run(arguments, env=os.environ | {"no_proxy": "127.0.0.1"}, check=False)
+        assert done.returncode == -signal.SIGKILL and not (tmp_path / "a.bin").exists()
+        arrived = (tmp_path / "a.bin.part").stat().st_size
+        assert download(f"{server.url}/a.bin", tmp_path / "a.bin") == SHA
+    assert server.seen[-1][1]["Range"] == f"bytes={arrived}-" and arrived >= 100_000
+
+
+def test_a_part_of_another_version_is_not_continued(tmp_path):
+    (tmp_path / "a.bin.part").write_bytes(b"old" * 1000)
+    with host({"/a.bin": BODY}) as server:
+        note = {"url": f"{server.url}/a.bin", "validator": '"old"', "size": 4000}
+        (tmp_path / "a.bin.part.json").write_text(json.dumps(note))
+        assert download(f"{server.url}/a.bin", tmp_path / "a.bin") == SHA
+
+
+def test_members_are_read_by_ranges(tmp_path):
+    content = zipped({"x/big.bin": BODY, "x/a.json": b"[1]", "x/b.json": b"[2]", "__MACOSX/x/a.json": b"no"})
+    with host({"/a.zip": content}, ["", "cut", "busy"]) as server:
+        with io.BufferedReader(RemoteFile(f"{server.url}/a.zip", len(content)), 4096) as archive:
+            names = [name for _, name, _ in unpack(archive, {"x/*.json": ""}, tmp_path)]
+        transferred = sum(int(h["Range"].split("-")[1]) - int(h["Range"][6:].split("-")[0]) for _, h, _ in server.seen)
+    assert names == ["x/a.json", "x/b.json"] and (tmp_path / "x/b.json").read_bytes() == b"[2]"
+    assert transferred < 30_000  # not the 300 kB of the archive
+
+
+def test_a_server_without_ranges_is_noticed():
+    with host({"/a.zip": BODY}, lambda path: "no_ranges") as server, pytest.raises(NoRanges):
+        RemoteFile(f"{server.url}/a.zip")
+    with host({"/a.zip": BODY}, ["", "changed"]) as server:
+        remote = RemoteFile(f"{server.url}/a.zip")
+        with pytest.raises(NoRanges):  # `If-Range` names the file of the first request
+            remote.read(10)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("../a.json",), "outside its folder"),
+        (("/etc/a.json",), "outside its folder"),
+        (("x\\..\\a.json",), "has no 'a.json'"),
+        (("b.json",), "has no 'a.json'; it has 1 files"),
+    ],
+)
+def test_nothing_is_written_outside_of_the_folder(names, message, tmp_path):
+    archive = io.BytesIO(zipped(dict.fromkeys(names, b"[]")))
+    with pytest.raises(Refused, match=message):
+        [*unpack(archive, {"a.json": ""}, tmp_path / "inside")]
+    assert [*tmp_path.rglob("*.json")] == []
+
+
+def test_a_damaged_member_and_another_one_are_refused(tmp_path):
+    content = bytearray(zipped({"a.bin": BODY}))
+    content[150_000] ^= 1
+    with pytest.raises(Refused, match="damaged archive: Bad CRC-32|damaged archive: Error"):
+        [*unpack(io.BytesIO(content), {"a.bin": ""}, tmp_path)]
+    with pytest.raises(Refused, match=r"'a.bin' is another file: SHA-256 .* not 1111"):
+        [*unpack(io.BytesIO(zipped({"a.bin": BODY})), {"a.bin": "1" * 64}, tmp_path)]
+    with pytest.raises(Refused, match="damaged archive: File is not a zip file"):
+        [*unpack(io.BytesIO(b"<html>"), {"a.bin": ""}, tmp_path)]
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.slow
+def test_a_thousand_downloads_under_faults_end_whole_or_say_why(tmp_path, monkeypatch):
+    """Whole and right under their names, or refused in one line and not there; never anything between."""
+    monkeypatch.setattr(https, "TIMEOUT", 0.2)
+    draw = random.Random(57)
+    files = {f"/{number}": draw.randbytes(draw.randint(1, 3000)) for number in range(1000)}
+    with host(files, random_faults(57)) as server:
+
+        def fetch(path):
+            known = int(path[1:]) % 2  # half of them with a published hash
+            sha256 = hashlib.sha256(files[path]).hexdigest() if known else ""
+            try:
+                download(server.url + path, tmp_path / path[1:], len(files[path]), sha256)
+            except Refused as error:
+                return str(error)
+            return ""
+
+        with ThreadPoolExecutor(8) as pool:
+            outcomes = dict(zip(files, pool.map(fetch, files), strict=True))
+    for path, error in outcomes.items():
+        target = tmp_path / path[1:]
+        assert target.exists() != bool(error) and "\n" not in error
+        assert error or target.read_bytes() == files[path]
+    assert {path.name.partition(".")[2] for path in tmp_path.iterdir()} <= {"", "part", "part.json"}
+    assert 500 < sum(not error for error in outcomes.values()) < 1000
