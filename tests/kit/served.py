@@ -9,6 +9,7 @@ from mmgen_inputs import Regions
 from PIL import Image
 
 from kit import asked, toys
+from kit.weights import perturbed
 from mmgen.inference.predictor import Predictor
 from mmgen.model import Objectives, compose
 from mmgen.parts import Picture
@@ -60,10 +61,7 @@ def predictor(folder, step: str = "both", generator: str = "masked") -> Predicto
     recipe = recipe.model_copy(update={"inputs": inputs})
     torch.manual_seed(0)
     model = compose(recipe.backbone, inputs, recipe.generator, texts=WORDS * 3)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.1)
-    return Predictor(model, recipe, step)
+    return Predictor(perturbed(model), recipe, step)
 
 
 def predicts(folder, task: str) -> Predictor:

@@ -16,6 +16,7 @@ from mmgen_inputs import Text
 from pydantic import Field
 from safetensors.torch import load_file
 
+from kit.weights import perturbed
 from mmgen.examples import Example
 from mmgen.model import Model, compose
 from mmgen.progress import Progress
@@ -57,10 +58,7 @@ def model(backbone=Bert, max_tokens: int = 9, seed: int = 0, **sizes) -> Model:
     composed = compose(
         backbone(**sizes), {"caption": Text()}, Masked(max_tokens=max_tokens), texts=[" ".join(WORDS)] * 3
     )
-    with torch.no_grad():
-        for parameter in composed.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.1)
-    return composed.eval()
+    return perturbed(composed)
 
 
 class Albert(AnyEncoder):
