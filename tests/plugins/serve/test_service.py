@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from kit import served, servers
+from kit import served
 from mmgen_serve.requests import MOST_BYTES
 
 from mmgen.decoding import Decoding
@@ -40,13 +40,11 @@ def test_texts_are_those_of_the_predictor_by_json_and_by_form(client, predictor)
     assert by_json == {"model": "served/both", "texts": texts, "remarks": [*expected.remarks, LIMITS]}
     files, fields = {"picture": ("x.png", served.picture())}, {"caption": "a red dog", "n": "2"}
     assert client.post("/v1/ask", files=files, data=fields).json() == by_json
-    fields = {"inputs": '{"caption": "a red dog"}', "n": "2"}
-    assert client.post("/v1/ask", files={"image": ("x", served.picture())}, data=fields).json() == by_json
     body = {"picture": DATA_URL + served.encoded(), "inputs": {"caption": "a red dog"}, "n": 2}
     assert client.post("/v1/ask", json=body).json() == by_json
 
 
-def test_boxes_decoding_prompts_and_texts_to_avoid_are_those_of_the_request(client, predictor):
+def test_boxes_decoding_and_prompts_are_those_of_the_request(client, predictor):
     boxes, asked = [[0, 0, 1, 0.5], [0, 0.5, 1, 1]], {"picture": served.picture(), "caption": "a red dog"}
     body = {"inputs": {"image": {"picture": served.encoded(), "boxes": boxes}, "caption": "a dog"}}
     answer = predictor.ask({"image": {"picture": served.picture(), "boxes": boxes}, "caption": "a dog"})
@@ -56,9 +54,6 @@ def test_boxes_decoding_prompts_and_texts_to_avoid_are_those_of_the_request(clie
     inputs = {"image": served.encoded(), "caption": "a red dog", "prompt": ["a dog", "red"]}
     texts = client.post("/v1/ask", json={"inputs": inputs, "n": 2}).json()["texts"]
     assert texts == predictor.ask({**asked, "prompt": ["a dog", "red"]}, n=2).as_json()["texts"]
-    body = {"inputs": {**inputs, "prompt": "red", "avoid": [texts[2]["text"]]}, "n": 3, "decoding": {"candidates": 9}}
-    again = [text["text"] for text in client.post("/v1/ask", json=body).json()["texts"]]
-    assert len({*again}) == 3 and (not texts[2]["text"] or texts[2]["text"] not in again)
 
 
 @pytest.mark.parametrize(
@@ -93,11 +88,7 @@ def test_where_each_word_looked(client):
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        ({"n": 21}, "n: "),
-        ({"n": "2"}, "n: "),
-        ({"num": 2}, "num: "),
         ({"decoding": {"num_beams": "1000"}}, "decoding.num_beams: must be at most 20"),
-        ({"decoding": {"num_beam": 2}}, "decoding: num_beam: no such key; did you mean 'num_beams'?"),
         ({"seed": 3}, "seed: has an effect only on a decoding that samples; leave it out"),
         ({"model": "gpt-4"}, "model: 'gpt-4' does not exist; the model is 'served/both'"),
         (
@@ -106,18 +97,12 @@ def test_where_each_word_looked(client):
             'or a field "caption" to a form',
         ),
         (
-            {"inputs": {"image": served.encoded(), "caption": "x", "words": "y"}},
-            "the request: unknown input 'words'; available: image, caption, prompt, avoid",
-        ),
-        (
             {"inputs": {"image": "/etc/passwd", "caption": "x"}},
             "inputs.image: not valid base64; encode the bytes of the file",
         ),
-        ({"inputs": {"image": "https://x.org/a", "caption": "x"}}, "inputs.image: must be a data: URL with base64"),
         ({"inputs": {"image": "bm8gcGljdHVyZQ==", "caption": "x"}}, "the request: not a readable image"),
         ({"inputs": {"image": [served.encoded()] * 5, "caption": "x"}}, "the request has 5 pictures; the limit is 4"),
         ({"inputs": {"image": served.encoded(), "caption": "x" * 20_000}}, "inputs: the texts have 20,0"),
-        ({"inputs": {"image": served.encoded(), "caption": 7}}, "the request: 'caption' must be a string, not 7"),
     ],
 )
 def test_refusals(client, body, says):
@@ -136,7 +121,6 @@ def test_bodies_and_addresses_that_cannot_be_read(client):
     for content in (b"--y\r\n", field + b"[" * 900 + b"]" * 900 + b"\r\n--x--\r\n"):
         assert error_of(client.post("/v1/ask", content=content, headers=form))[0] == 400
     assert {"/v1/ask", "/v1/predict", "/v1/models"} < {*client.get("/openapi.json").json()["paths"]}
-    assert client.get("/docs").status_code == 200
 
 
 def test_an_error_of_the_program_shows_nothing_of_its_insides(client, predictor, monkeypatch):
@@ -158,9 +142,8 @@ def test_the_model_the_health_and_the_page(client):
 
 def test_a_token_a_name_and_an_origin_guard_the_service(predictor):
     with served.client(predictor, token="secret") as client:
-        assert (
-            error_of(ask(client))[0] == 401 and client.get("/").status_code == client.get("/health").status_code == 200
-        )
+        assert error_of(ask(client))[0] == 401
+        assert client.get("/").status_code == client.get("/health").status_code == 200
         assert error_of(client.get("/v1/models", headers={"authorization": "Bearer sécret".encode()}))[0] == 401
         client.headers["authorization"] = "Bearer secret"
         assert ask(client).status_code == 200
@@ -176,9 +159,7 @@ def test_a_step_that_predicts(tmp_path, task):
     predictor = served.predicts(tmp_path, task)
     names = predictor.names
     values = {name: served.picture() if names.takes[name] == "picture" else "a dog" for name in names.required}
-    values |= (
-        {} if predictor.kind == "text" else dict.fromkeys(names.labels, ["a dog", "a cat"] if names.filled else "a dog")
-    )
+    values |= dict.fromkeys(names.labels, ["a dog", "a cat"] if names.filled else "a dog")
     inputs = {name: served.encoded() if isinstance(value, bytes) else value for name, value in values.items()}
     with served.client(predictor) as client:
         answer = client.post("/v1/predict", json={"inputs": inputs}).json()
@@ -202,14 +183,10 @@ def test_a_chat_is_one_message(client, predictor):
     assert [choice["delta"]["content"] for choice in chunk["choices"]] == [text.text for text in expected]
 
 
-def test_a_temperature_samples_and_zero_does_not(client, predictor, monkeypatch):
+def test_a_temperature_samples_and_zero_does_not(client):
     first = chat(client, "a dog", temperature=2.0, seed=3).json()
     assert chat(client, "a dog", temperature=2.0, seed=3).json()["choices"] == first["choices"]
-    assert first["mmgen"] == {"remarks": first["mmgen"]["remarks"], "seed": 3}
     assert chat(client, "a dog", temperature=0).json()["choices"] == chat(client, "a dog").json()["choices"]
-    beams = predictor.recipe.decoding.model_copy(update={"num_beams": 2})
-    monkeypatch.setattr(predictor, "recipe", predictor.recipe.model_copy(update={"decoding": beams}))
-    assert len(chat(client, "a dog", temperature=1.0, seed=3, n=3).json()["choices"]) == 3  # without beams
 
 
 @pytest.mark.parametrize(
@@ -219,36 +196,8 @@ def test_a_temperature_samples_and_zero_does_not(client, predictor, monkeypatch)
             {"messages": [{"role": "system", "content": "be kind"}, message("x")]},
             "messages: the model reads one message",
         ),
-        ({"messages": [{"role": "user"}]}, "messages.0.content: "),
-        ({"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "messages: parts are "),
         ({"inputs": {"caption": "y"}}, "messages: the model has 0 inputs for a text; leave the text out"),
-        ({"temperature": 3}, "temperature: "),
-        ({"model": "gpt-4"}, "model: 'gpt-4' does not exist; the model is 'served/both'"),
-        ({"seed": 1}, "seed: has an effect only on a decoding that samples; leave it out"),
-        (
-            {
-                "messages": [
-                    {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://x.org/a"}}]}
-                ]
-            },
-            "picture: must be a data: URL with base64; addresses are never fetched",
-        ),
     ],
 )
 def test_what_the_model_cannot_do_is_refused(client, fields, says):
     assert error_of(chat(client, "a red dog", **fields))[1].startswith(says)
-
-
-def test_openais_client_works_unchanged(predictor):
-    openai = pytest.importorskip("openai", reason="needs OpenAI's client")
-    with servers.running(predictor) as address:
-        client = openai.OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0)
-        asked = predictor.ask({"picture": served.picture(), "caption": "a red dog"}, n=2)
-        expected, messages = [text.text for text in asked.texts], [message("a red dog")]
-        done = client.chat.completions.create(model="served/both", messages=messages, n=2)
-        assert [choice.message.content for choice in done.choices] == expected and done.usage.completion_tokens
-        chunks = client.chat.completions.create(model="served/both", messages=messages, n=2, stream=True)
-        assert [choice.delta.content for chunk in chunks for choice in chunk.choices] == expected
-        assert [model.id for model in client.models.list()] == ["served/both"]
-        with pytest.raises(openai.NotFoundError, match="'gpt-4' does not exist"):
-            client.chat.completions.create(model="gpt-4", messages=messages)
