@@ -306,10 +306,6 @@ class Dataset(abc.ABC):
         """ "name", "examples" (counts), "licence", "source", and "published", the paper's rows, if it is a paper's data
         set; JSON."""
 
-    def lacking(self, split: str) -> Mapping[str, Sequence[str]]:
-        """Images that lack something, by what they lack: {"without_caption": ["123"]}. For `mmgen data check`."""
-        return {}
-
     def pictures(self) -> Iterable[Picture]:
         """Raw images of all splits, each key once, for extracting features and for reports."""
         raise DataError("this data set has no raw images; give the embedder a file of features")

@@ -253,7 +253,7 @@ READERS = {
     "vqa reversed": Reader(
         write(q_json=VQA, c_json=CAPTIONS),
         "q.json c.json",
-        split(mmgen_data.Vqa, files={"train": "q.json"}, caption_files=["c.json"], missing="keep"),
+        split(mmgen_data.Vqa, files={"train": "q.json"}, caption_files=["c.json"]),
     ),
     "vqg": Reader(write(q_csv=VQG), "q.csv", split(mmgen_data.Vqg, files={"train": "q.csv"}, caption_files=[])),
     "jsonl": Reader(write(train_jsonl=lines(ROW, ROW | {"id": "b"})), "train.jsonl", split(mmgen_data.Table)),
@@ -268,7 +268,7 @@ READERS = {
     "captions": Reader(
         write(c_json=CAPTIONS, out_txt="25\n71\n"),
         "c.json out.txt",
-        split(mmgen_tasks.CocoCaptions, files={"train": ["c.json"]}, exclude_images="out.txt"),
+        split(mmgen_tasks.CocoCaptions, files={"train": ["c.json"]}, held_out="out.txt"),
     ),
     "nlvr2": Reader(published.nlvr2, "train.json", split(mmgen_tasks.Nlvr2)),
     "vcr": Reader(

@@ -65,12 +65,9 @@ def all_findings(recipe: Recipe, datasets: Datasets) -> Iterator[Finding]:
     main = datasets.main
     try:
         for split in main.splits():
-            examples, lacking = main.split(split), main.lacking(split)
+            examples = main.split(split)
             targets = sum(len(example.targets) for example in examples)
             yield Finding(f"split '{split}': {len(examples):,} examples, {targets:,} targets", stops=False)
-            for what, keys in lacking.items():
-                what = f"split '{split}': {len(keys):,} images {what.replace('_', ' ')}"
-                yield Finding(what, keys, stops=False)
         datasets.fingerprint()
         yield from findings(recipe, datasets, recipe.ordered())
     except MmgenError as error:  # of a split that cannot be read, or of ids

@@ -13,7 +13,7 @@ from .vqa import Vqa
 
 
 class Archives(mmgen.DatasetConfig):
-    """Examples in tar files of WebDataset's layout, in parquet, JSON or CSV files, or of a data set of the hub. They
+    """Examples in tar files of WebDataset's layout, in parquet or JSON files, or of a data set of the hub. They
     are copied once into Arrow files in the cache of the package `datasets`, and are never all in memory.
 
     Files of a tar archive with the same name up to the first dot are one example: `0001.jpg`, `0001.json`, `0001.txt`.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import re
 import sys
@@ -22,7 +21,7 @@ from mmgen.reading.text import join_names
 
 from . import Archives as Config
 
-READERS = {".tar": "webdataset", ".parquet": "parquet", ".json": "json", ".jsonl": "json", ".csv": "csv", ".tsv": "csv"}
+READERS = {".tar": "webdataset", ".parquet": "parquet", ".json": "json", ".jsonl": "json"}
 ROWS = 1000  # read at a time
 
 
@@ -40,13 +39,16 @@ class ArchiveDataset(Dataset):
 
     def split(self, name: str) -> Rows:
         if name not in self.places:
-            raise DataError(f"data.{name}: no split '{name}'; the splits are {', '.join(self.places)}")
+            raise DataError(f"archives: no split '{name}'; the splits are {', '.join(self.places)}")
         return Rows(self.config, name, self.places[name], self._table(self.places[name]))
 
     def describe(self) -> dict[str, Any]:
-        counts = {name: len(self.split(name)) for name in self.places}
-        source = self.config.hub or self.config.train
-        return {"name": "archives", "examples": counts, "licence": "unknown", "source": source}
+        return {
+            "name": "archives",
+            "examples": {name: len(self.split(name)) for name in self.places},
+            "licence": "unknown",
+            "source": self.config.hub or self.config.train,
+        }
 
     def pictures(self) -> Iterator[Picture]:
         named = {name: column for name, column in self.config.columns.items() if name == "image"}
@@ -54,11 +56,11 @@ class ArchiveDataset(Dataset):
         for name, place in self.places.items():
             table, picture = self._table(place), self.config.picture
             with_bytes = [column for column in table.column_names if column.endswith(".bytes")]
-            bytes_of = table.select_columns(find_column(table, place, picture, f"{picture}.bytes", *with_bytes))
+            contents = table.select_columns(find_column(table, place, picture, f"{picture}.bytes", *with_bytes))
             for number, example in enumerate(Rows(only_keys, name, place, table)):
                 if (key := example.inputs["image"]) not in seen:
                     seen.add(key)
-                    yield Picture(key, partial(_load_picture, bytes_of, number, f"{place}: '{key}'"))
+                    yield Picture(key, partial(_load_picture, contents, number, f"{place}: '{key}'"))
 
 
 def _load_picture(table: Any, number: int, place: str) -> Image.Image:
@@ -104,20 +106,21 @@ class Rows(Sequence[Example]):
         columns = self.table[start:end]
         for number in range(start, end):
             row = {column: values[number - start] for column, values in columns.items()}
-            text = partial(_read_text, row, f"{self.place}: row {number}")
-            key = text(self.key) if self.key else f"{self.split}-{number}"
-            inputs = {"image": key} | {name: text(column) for name, column in self.inputs.items()}
-            targets = text(self.targets) if self.targets else ()
-            yield Example(str(key), inputs, (targets,) if isinstance(targets, str) else targets)
+            texts = partial(_read_texts, row, f"{self.place}: row {number}")
+            key = texts(self.key)[0] if self.key else f"{self.split}-{number}"
+            inputs = {"image": key} | {
+                name: texts(column) if isinstance(row[column], list) else texts(column)[0]
+                for name, column in self.inputs.items()
+            }
+            yield Example(key, inputs, texts(self.targets) if self.targets else ())
 
 
-def _read_text(row: dict[str, Any], place: str, column: str) -> str | tuple[str, ...]:
-    value = row[column]
-    texts = value if isinstance(value, list) else [value]
+def _read_texts(row: dict[str, Any], place: str, column: str) -> tuple[str, ...]:
+    texts = row[column] if isinstance(row[column], list) else [row[column]]
     if not texts or not {*map(type, texts)} <= {str, int}:
         expected = "must be a text, a whole number, or a list of them"
-        raise DataError(f"{place}: '{column}' {expected}, but is {value!r:.60}")
-    return tuple(map(str, texts)) if isinstance(value, list) else str(value)
+        raise DataError(f"{place}: '{column}' {expected}, but is {row[column]!r:.60}")
+    return tuple(map(str, texts))
 
 
 def find_column(table: Any, place: str, *names: str) -> str:
@@ -134,18 +137,14 @@ def load(config: Config, place: str) -> Any:
     ending = PurePath(place).suffix
     if not config.hub and ending not in READERS:
         raise DataError(f"{place}: expected files that end in {', '.join(READERS)}")
-    if importlib.util.find_spec("datasets") is None:
-        raise DataError(f"{place}: needs the package datasets; {install_extra('streams')}")
-    import datasets
-
+    try:
+        import datasets
+    except ImportError:
+        raise DataError(f"{place}: needs the package datasets; {install_extra('streams')}") from None
     datasets.logging.set_verbosity(logging.CRITICAL)  # it logs the errors that it raises
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
     options: dict[str, Any] = {} if config.hub else {"data_files": files_of(place)}
-    if ending in (".csv", ".tsv"):
-        names = (config.key, *config.columns.values(), config.targets)
-        options |= {"sep": "\t" if ending == ".tsv" else ",", "keep_default_na": False}  # "None" and "007" are texts
-        options["converters"] = {name: str for name in names if name}
     try:
         path = config.hub or READERS[ending]
         builder = datasets.load_dataset_builder(path, config.subset, revision=config.revision, **options)

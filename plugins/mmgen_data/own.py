@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from mmgen_vision.answers import PEOPLE, most_common, spread_evenly, weights
+from mmgen_vision.answers import most_common, spread_evenly, weights
 from mmgen_vision.configs import About
 from mmgen_vision.truths import LABELS as TRUTHS
 from pydantic import Field
@@ -27,29 +25,10 @@ LABELS = ("answers", "truth", "choices", "choice", "box")
 ENDINGS = ("jsonl", "csv", "tsv")
 
 
-@dataclass
-class LabelledRow:
-    """What one row, or several with the answers of several people, say about an example."""
-
-    inputs: Mapping[str, Any]
-    facts: Mapping[str, str]
-    labels: dict[str, Any]
-    answers: list[str] = field(default_factory=list)
-
-    def join(self, row: LabelledRow, place: str) -> None:
-        """Adds the answers of a row about the same example. Raises DataError if they disagree about anything else."""
-        if (row.inputs, row.labels) != (self.inputs, self.labels):
-            raise DataError(
-                f"{place}: an earlier row with the same id has other inputs or labels; give every example its own id"
-            )
-        self.answers += row.answers
-        if len(self.answers) > PEOPLE:
-            raise DataError(f"{place}: a question has over {PEOPLE} answers; give the answers of {PEOPLE} people")
-
-
 class Table(Questions):
     """Your own data, one file per split: a table with a header (.csv, .tsv; cells between commas, semicolons or tabs),
-    or JSON lines, {"id": ..., "image": ..., "caption": ..., "questions": [...]} (.jsonl).
+    or JSON lines, {"id": ..., "image": ..., "caption": ..., "questions": [...]} (.jsonl). Other texts to generate, such
+    as captions, are "questions" in `columns`.
 
     Rows of one id (in tables without ids: of one image) make one example; a line of JSON without an id is called by its
     number. Columns named id, image, caption and questions are recognised, and `columns` names others; of tables the
@@ -69,16 +48,12 @@ class Table(Questions):
         "picture's regions",
     )
     separator: str = Field("---", description='the separator of several texts in one cell; "" for one text per cell')
-    targets: Literal["questions", "captions"] = Field(
-        "questions", description='the texts to generate; "captions" trains captioning'
-    )
     facts: tuple[str, ...] = Field(
         (), description="with labels: columns that are kept as facts of the examples, such as a level or a topic"
     )
     num_answers: int = Field(
         3129, ge=1, description="with answers: size of the answer vocabulary, the most common answers of `train_split`"
     )
-    min_count: int = Field(1, ge=1, description="with answers: at least this many questions must have an answer")
 
     @property
     def labels(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -95,40 +70,32 @@ class Table(Questions):
 
     def model_post_init(self, context: Any) -> None:
         super().model_post_init(context)
-        if self.has_prompts and (self.has_labels or self.writes_captions):
-            conflict = f"label '{self.labels[0]}'" if self.has_labels else 'targets = "captions"'
-            raise ValueError(f"columns: only questions to generate have a prompt; remove it, or the {conflict}")
+        if self.has_prompts and self.has_labels:
+            raise ValueError(
+                f"columns: only questions to generate have a prompt; remove it, or the label '{self.labels[0]}'"
+            )
         if "choice" in self.columns and "choices" not in self.columns:
             raise ValueError('columns: "choice" needs a column "choices" with the texts to choose from')
-        if self.facts and not self.has_labels:
-            raise ValueError(
-                f"facts: only rows with a label have facts; a label in columns is one of {', '.join(LABELS)}"
-            )
-        if taken := [name for name in self.facts if name in (*self.columns, *self.columns.values())]:
-            raise ValueError(f"facts: '{taken[0]}' is also in columns; name it in one of them")
 
     def find(self, finder: Finder, split: str) -> Files:
         where = 'a header like image,caption,questions, or lines like {"image": "1.jpg", "questions": ["...?"]}'
-        names = [[name] for name in self.named_files(split)] or [[Path(f"{split}.{end}") for end in ENDINGS]]
-        return {
-            "rows": [finder.file(*alternatives, where=where) for alternatives in names],
-            "captions": self.find_captions(finder, None),
-        }
+        rows = finder.files(split, *(f"{split}.{ending}" for ending in ENDINGS), where=where)
+        return {"rows": rows, "captions": self.find_captions(finder)}
 
     def entries(self, data: PublishedData, split: str) -> Iterable[tuple[str, str, Entry]]:
-        for number, (place, row, by_image) in enumerate(self._rows(data, split), 1):
+        by_image = is_table(data.main_file(split))
+        for number, (place, row) in enumerate(self._rows(data, split), 1):
             name = row.id or (row.image if by_image else None) or str(number)
             yield place, name, Entry(row.image, row.prompted, row.captions, row.inputs)
 
-    def _rows(self, data: PublishedData, split: str) -> Iterator[tuple[str, TableRow, bool]]:
-        """The rows of a split with their places, and whether they are those of a table."""
+    def _rows(self, data: PublishedData, split: str) -> Iterator[tuple[str, TableRow]]:
+        """The rows of a split with their places."""
         columns = {{"question": "questions"}.get(name, name): key for name, key in self.columns.items()}
         required = [name for name in columns if name not in (*LABELS, "boxes")]
         columns |= {name: name for name in self.facts}
         for path in data.files[split]["rows"]:
             needed = required if self.has_labels else [*required, "questions"]
-            for place, row in read_table(path, columns, needed, self.separator):
-                yield place, row, is_table(path)
+            yield from read_table(path, columns, needed, self.separator)
 
     def read(self, data: PublishedData, split: str) -> Iterator[Example | str]:
         """With labels: examples `SPLIT-ID`, or without ids `SPLIT-NUMBER`.
@@ -144,60 +111,63 @@ class Table(Questions):
         if not self.has_labels:
             yield from super().read(data, split)
             return
-        for name, row in self._labelled(data, split).items():
-            if {*self.labels} - {*row.labels} - ({"answers"} if row.answers else set()):
+        for name, rows in self._labelled(data, split).items():
+            row = rows[0]
+            values = {"truth": row.truth, "choices": tuple(row.choices) or None, "choice": row.choice, "box": row.box}
+            labels = {name: value for name, value in values.items() if value is not None and name in self.labels}
+            if {*self.labels} - {*labels} - ({"answers"} if row.answers else set()):
                 yield "row{s} without a label"
                 continue
-            inputs, labels, targets = {**row.inputs}, {**row.labels}, tuple[str, ...]()
-            facts = {**row.facts, **({"image": inputs["image"]} if "image" in inputs else {})}
+            inputs, targets = self._inputs(row), tuple[str, ...]()
+            facts = {name: ", ".join(row.inputs[name]) for name in self.facts if name in row.inputs}
+            facts |= {"image": row.image} if row.image else {}
             if row.answers:
-                answers, known = spread_evenly(row.answers), {*self._answers(data)}
+                people = [answer for row in rows for answer in row.answers]
+                answers, known = spread_evenly(people), {*self._answers(data)}
                 inputs["answer"] = Counter(answers).most_common(1)[0][0]
-                facts["people"] = str(len(row.answers))
+                facts["people"] = str(len(people))
                 targets = answers if split == self.test_split else (inputs["answer"],)
                 labels["answers"] = {text: weight for text, weight in weights(answers).items() if text in known}
             yield Example(f"{split}-{name}", inputs, targets, facts, labels)
 
-    def lacks(self, data: PublishedData, split: str, example: Example) -> str:
-        return "" if self.has_labels else super().lacks(data, split, example)
+    def _inputs(self, row: TableRow) -> dict[str, Any]:
+        """The inputs of a labelled row; of several texts as alternatives."""
+        texts = {"question": row.questions, "caption": row.captions, **row.inputs}
+        inputs: dict[str, Any] = {"image": row.image} if row.image else {}
+        return inputs | {
+            name: values[0] if len(values) == 1 else tuple(values)
+            for name, values in texts.items()
+            if values and name not in self.facts
+        }
 
-    def _labelled(self, data: PublishedData, split: str) -> Mapping[str, LabelledRow]:
-        """The rows of a split by their ids; rows with the answers of several people are joined."""
+    def _labelled(self, data: PublishedData, split: str) -> Mapping[str, list[TableRow]]:
+        """The rows of a split by their ids: one, or several with the answers of several people."""
         return data.once(f"rows {split}", lambda: self._join_rows(data, split))
 
-    def _join_rows(self, data: PublishedData, split: str) -> Mapping[str, LabelledRow]:
-        by_id: dict[str, LabelledRow] = {}
+    def _join_rows(self, data: PublishedData, split: str) -> Mapping[str, list[TableRow]]:
+        by_id: dict[str, list[TableRow]] = {}
         ids: dict[str, str] = {}  # without ids: the inputs of a row -> the id of the row that has them
-        for place, row, _ in self._rows(data, split):
-            labelled, number = self._labelled_row(row), str(len(by_id) + 1)
-            same = ids.setdefault(repr(labelled.inputs), number) if labelled.answers else number
-            if (name := row.id or same) in by_id:
-                by_id[name].join(labelled, place)
-            else:
-                by_id[name] = labelled
-            boxes = data.once(f"boxes {row.image}", row.boxes.copy) if row.boxes else []
-            if boxes != row.boxes:
-                raise DataError(f"{place}: the image {row.image} has other boxes than in an earlier row")
+        apart = {"answers", *self.facts}  # what may differ between rows of one id
+        for place, row in self._rows(data, split):
+            number = str(len(by_id) + 1)
+            same = ids.setdefault(repr(self._inputs(row)), number) if row.answers else number
+            rows = by_id.setdefault(row.id or same, [])
+            if rows and row.model_dump(exclude=apart) != rows[0].model_dump(exclude=apart):
+                raise DataError(
+                    f"{place}: an earlier row with the same id has other inputs or labels; give every example its own "
+                    "id"
+                )
+            rows.append(row)
+            if row.boxes:
+                data.once(f"boxes {row.image}", row.boxes.copy)
         return by_id
-
-    def _labelled_row(self, row: TableRow) -> LabelledRow:
-        texts = {"question": row.questions, "caption": row.captions, **row.inputs}
-        inputs = {name: _alone(texts[name]) for name in texts if texts[name] and name not in self.facts}
-        facts = {name: ", ".join(row.inputs[name]) for name in self.facts if name in row.inputs}
-        values = {"truth": row.truth, "choices": tuple(row.choices) or None, "choice": row.right, "box": row.box}
-        labels = {name: value for name, value in values.items() if value is not None and name in self.labels}
-        return LabelledRow({"image": row.image, **inputs} if row.image else inputs, facts, labels, [*row.answers])
 
     def _answers(self, data: PublishedData) -> tuple[str, ...]:
         """The answer vocabulary."""
-
-        def count() -> tuple[str, ...]:
-            split = self.train_split
-            rows = [row for row in self._labelled(data, split).values() if row.answers]
-            common = (Counter(row.answers).most_common(1)[0][0] for row in rows)
-            return most_common(common, self.num_answers, self.min_count, data.main_file(split))
-
-        return data.once("vocabulary", count)
+        split = self.train_split
+        by_id = (rows for rows in self._labelled(data, split).values() if rows[0].answers)
+        common = (Counter(answer for row in rows for answer in row.answers).most_common(1)[0][0] for rows in by_id)
+        return data.once("vocabulary", lambda: most_common(common, self.num_answers, data.main_file(split)))
 
     def boxes(self, data: PublishedData, key: str) -> tuple[Sequence[Any], None] | None:
         boxes = data.once(f"boxes {key}", list[Any])
@@ -206,11 +176,3 @@ class Table(Questions):
     def vocabularies(self, data: PublishedData) -> Mapping[str, tuple[str, ...]]:
         known = {"truth": TRUTHS} if "truth" in self.labels else {}
         return known | ({"answers": self._answers(data)} if "answers" in self.labels else {})
-
-    def described(self, data: PublishedData) -> Mapping[str, Any]:
-        return {"answers": len(self._answers(data))} if "answers" in self.labels else {}
-
-
-def _alone(texts: Sequence[str]) -> str | tuple[str, ...]:
-    """A single text, or several as alternatives."""
-    return texts[0] if len(texts) == 1 else tuple(texts)

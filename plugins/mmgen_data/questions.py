@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -50,18 +49,10 @@ class Entry:
 class Questions(Published):
     """Keys of data sets with questions to write."""
 
-    missing: Literal["drop", "keep", "error"] = Field(
-        "drop",
-        description="what to do with images without a caption (if the data have captions) or without a file in "
-        "`images` (if that is set): leave them out and count them, keep them, or raise an error",
-    )
     caption_files: Annotated[tuple[Path, ...] | None, RelativeTo("folder")] = Field(
-        None, description="captions in COCO's format; by default the published files, [] for none"
-    )
-    captions: Literal["draw", "first", "all"] = Field(
-        "draw",
-        description="with several captions: draw one per visit (the first in evaluation), use only the first, or make "
-        "one example per caption",
+        None,
+        description="captions in COCO's format; by default the published files, [] for none. If the data have "
+        "captions, images without one are left out and counted",
     )
 
     @property
@@ -78,17 +69,17 @@ class Questions(Published):
     def labels(self) -> tuple[str, ...]:  # type: ignore[override]
         return ("prompt",) if self.has_prompts else ()
 
-    def find_captions(self, finder: Finder, published: str | None) -> list[Path]:
-        """The files of captions of a split. `published`: the name of the published one."""
-        names = [*([Path(published)] if published else ())] if self.caption_files is None else self.caption_files
-        return [finder.file(name, where=where_captions_are(name.name)) for name in names]
+    def find_captions(self, finder: Finder, published: Sequence[str] = ()) -> list[Path]:
+        """The files of captions of a split. `published`: the names of the published ones."""
+        names = published if self.caption_files is None else self.caption_files
+        return [finder.file(name, where=where_captions_are(Path(name).name)) for name in names]
 
     def entries(self, data: PublishedData, split: str) -> Iterable[tuple[str, str, Entry]]:
         """(place, id, what it says) of every row of a split."""
         raise NotImplementedError
 
     def read(self, data: PublishedData, split: str) -> Iterator[Example | str]:
-        """Examples `SPLIT-ID`, of images with a question (with `captions = "all"` also `#` and the caption's number).
+        """Examples `SPLIT-ID`, of images with a question.
 
         inputs   "image": its key; "caption": a tuple of captions; further inputs of tables
         targets  the questions, each on one line; or the captions, which then are not an input
@@ -97,14 +88,12 @@ class Questions(Published):
         entries: dict[str, Entry] = {}
         for place, name, row in self.entries(data, split):
             yield from entries.setdefault(name, Entry(row.image)).join(row, place)
-        captions = data.once(
-            "captions " + " ".join(map(str, data.files[split].get("captions", ()))),
-            lambda: join_captions(data.rows(split, "captions", CaptionRow, "annotations")),
-        )
-        yield from captions.left_out
+        rows = data.rows(split, "captions", CaptionRow, "annotations")
+        captions, left_out = data.once(f"captions {data.files[split]['captions']}", lambda: join_captions(rows))
+        yield from left_out
         for entry in entries.values():
-            entry.captions = entry.captions or captions.of.get(entry.image or "", [])
-        data.once(f"captioned {split}", lambda: bool(captions.of) or any(e.captions for e in entries.values()))
+            entry.captions = entry.captions or captions.get(entry.image or "", [])
+        data.once(f"captioned {split}", lambda: bool(captions) or any(e.captions for e in entries.values()))
         for name, entry in entries.items():
             if entry.texts:
                 yield from self._examples(f"{split}-{name}", entry, split)
@@ -112,28 +101,23 @@ class Questions(Published):
                 yield "image{s} without a question"
 
     def _examples(self, name: str, entry: Entry, split: str) -> Iterator[Example | str]:
-        base = {**({"image": entry.image} if entry.image else {}), **entry.inputs}
-        captions = tuple(entry.captions[:1] if self.captions == "first" else entry.captions)
-        targets = tuple(text for text, _ in entry.texts)
-        labels = {"prompt": tuple(prompt for _, prompt in entry.texts)} if self.has_prompts else {}
+        inputs = {**({"image": entry.image} if entry.image else {}), **entry.inputs}
+        captions, targets = tuple(entry.captions), tuple(text for text, _ in entry.texts)
         if self.writes_captions:
-            yield Example(name, base, captions) if captions else "image{s} without a caption"
+            yield Example(name, inputs, captions) if captions else "image{s} without a caption"
             return
-        examples = [Example(name, {**base, "caption": captions} if captions else base, targets, labels=labels)]
-        if self.captions == "all" and captions:
-            examples = [
-                Example(f"{name}#{number}", {**base, "caption": (caption,)}, targets, labels=labels)
-                for number, caption in enumerate(captions, 1)
-            ]
-        if self.has_prompts and split != self.train_split:
-            from mmgen.prompts import one_per_prompt
+        labels = {"prompt": tuple(prompt for _, prompt in entry.texts)} if self.has_prompts else {}
+        example = Example(name, {**inputs, "caption": captions} if captions else inputs, targets, labels=labels)
+        if not self.has_prompts or split == self.train_split:
+            yield example
+            return
+        from mmgen.prompts import one_per_prompt
 
-            examples = [*one_per_prompt(examples)]
-        yield from examples
+        yield from one_per_prompt([example])
 
     def lacks(self, data: PublishedData, split: str, example: Example) -> str:
         expected = not self.writes_captions and data.once(f"captioned {split}", bool)
-        return "without_caption" if expected and "caption" not in example.inputs else ""
+        return "without a caption" if expected and "caption" not in example.inputs else ""
 
 
 class ReleasedQuestions(Questions):
@@ -155,16 +139,16 @@ class ReleasedQuestions(Questions):
         return self.released.about
 
     def names(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self.released.questions, *self.files)))
+        return tuple(dict.fromkeys((*self.released.years, *self.files)))
 
     def find(self, finder: Finder, split: str) -> Files:
-        release, where = self.released, partial(finder.file, where=self.about.source)
-        questions = [where(name) for name in self.named_files(split)] or [where(*release.questions[split])]
-        return {"questions": questions, "captions": self.find_captions(finder, release.captions.get(split))}
+        release = self.released
+        questions = finder.files(split, *release.files(split, *release.questions))
+        return {"questions": questions, "captions": self.find_captions(finder, release.files(split, release.captions))}
 
     def described(self, data: PublishedData) -> Mapping[str, Any]:
         """The paper's rows and their source where the test split is the paper's."""
-        if not self.released.rows or self.test_split != "test" or "test" in self.files:
+        if self.targets != "questions" or self.test_split != "test" or "test" in self.files or not self.released.rows:
             return {}
         return {"published": self.released.rows, "published_from": self.released.rows_from}
 

@@ -41,20 +41,26 @@ Human Performance | 86 - - - - 60 -
 
 @dataclass(frozen=True)
 class Release:
-    """One published data set.
+    """One published data set. In names of files, {split} and {year} stand for a split and what `years` says for it.
 
-    questions    split -> possible names of its file
-    annotations  split -> the file with the answers and types of its questions
-    captions     split -> the file with the captions of its images
+    years        split -> the part of COCO that its images are of, in names of files
+    questions    possible names of a split's file
+    annotations  the file with the answers and types of its questions
+    captions     the file with the captions of its images
     rows         label -> metric -> value, as printed in the paper; labels of the paper's models are our steps' names
     """
 
     about: About
-    questions: Mapping[str, tuple[str, ...]]
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    captions: Mapping[str, str] = field(default_factory=dict)
+    years: Mapping[str, str]
+    questions: tuple[str, ...]
+    annotations: str = ""
+    captions: str = CAPTIONS
     rows: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     rows_from: str = ""
+
+    def files(self, split: str, *names: str) -> tuple[str, ...]:
+        """The names of a split's files; none of a split that the release does not have."""
+        return tuple(name.format(split=split, year=self.years[split]) for name in names if name and split in self.years)
 
 
 def where_captions_are(name: str) -> str:
@@ -73,45 +79,52 @@ def _printed(table: str) -> dict[str, dict[str, float | None]]:
     }
 
 
-def _vqa(name: str, page: str, splits: tuple[str, ...], prefix: str = "", *more: str, table: str = "") -> Release:
-    """A release of VQA. `more`: a kind of question files beside OpenEnded, which has the same questions."""
-    years = {split: YEARS[split] for split in splits}
-    return Release(
-        About(name, LICENCE, page),
-        {
-            split: tuple(f"{prefix}{kind}_mscoco_{year}_questions.json" for kind in ("OpenEnded", *more))
-            for split, year in years.items()
-        },
-        {split: f"{prefix}mscoco_{year}_annotations.json" for split, year in years.items()},
-        {split: CAPTIONS.format(year=year) for split, year in years.items()},
-        _printed(table),
-        "bertgen, table 1: test2015, with captions written by NeuralTalk2",
-    )
-
-
-def _vqg(source: str, images: str, captions: Mapping[str, str], table: str = "") -> Release:
-    about = About(
-        f"VQG_{source}",
-        f"questions: the terms that come with them; {images}",
-        "www.microsoft.com/en-us/download/details.aspx?id=53670",
-    )
-    questions = {split: (f"{source.lower()}_{split}_all.csv",) for split in SPLITS}
-    printed_in = "bertgen, table 2: all 1,249 test images, with COCO's captions"
-    return Release(about, questions, {}, captions, _printed(table), printed_in)
-
-
+VQA_1 = tuple(
+    f"{kind}_mscoco_{{year}}_questions.json" for kind in ("OpenEnded", "MultipleChoice")
+)  # the same questions
+VQG_FROM = "www.microsoft.com/en-us/download/details.aspx?id=53670"
+VQG_LICENCE = "questions: the terms that come with them; "
+OWNERS = "images: their owners' terms"
 VQA = {
-    "1.0": _vqa("VQA 1.0", "visualqa.org/vqa_v1_download.html", (*YEARS,), "", "MultipleChoice", table=_TABLE_1),
-    "2.0": _vqa("VQA 2.0", "visualqa.org/download.html", (*YEARS,), "v2_"),
-    "okvqa": _vqa("OK-VQA", "okvqa.allenai.org/download.html", ("train", "val")),
-}
-VQG = {  # all three splits of VQG_COCO are from COCO's train2014
-    "coco": _vqg(
-        "COCO",
-        "captions: CC BY 4.0; images: their photographers' terms",
-        dict.fromkeys(SPLITS, CAPTIONS.format(year=YEARS["train"])),
-        _TABLE_2,
+    "1.0": Release(
+        About("VQA 1.0", LICENCE, "visualqa.org/vqa_v1_download.html"),
+        YEARS,
+        VQA_1,
+        "mscoco_{year}_annotations.json",
+        rows=_printed(_TABLE_1),
+        rows_from="bertgen, table 1: test2015, with captions written by NeuralTalk2",
     ),
-    "flickr": _vqg("Flickr", "images: their owners' terms", {}),
-    "bing": _vqg("Bing", "images: their owners' terms", {}),
+    "2.0": Release(
+        About("VQA 2.0", LICENCE, "visualqa.org/download.html"),
+        YEARS,
+        ("v2_OpenEnded_mscoco_{year}_questions.json",),
+        "v2_mscoco_{year}_annotations.json",
+    ),
+    "okvqa": Release(
+        About("OK-VQA", LICENCE, "okvqa.allenai.org/download.html"),
+        {split: YEARS[split] for split in ("train", "val")},
+        VQA_1[:1],
+        "mscoco_{year}_annotations.json",
+    ),
+}
+VQG = {
+    "coco": Release(
+        About("VQG_COCO", f"{VQG_LICENCE}captions: CC BY 4.0; images: their photographers' terms", VQG_FROM),
+        dict.fromkeys(SPLITS, YEARS["train"]),  # all three splits are from COCO's train2014
+        ("coco_{split}_all.csv",),
+        rows=_printed(_TABLE_2),
+        rows_from="bertgen, table 2: all 1,249 test images, with COCO's captions",
+    ),
+    "flickr": Release(
+        About("VQG_Flickr", VQG_LICENCE + OWNERS, VQG_FROM),
+        dict.fromkeys(SPLITS, ""),
+        ("flickr_{split}_all.csv",),
+        captions="",
+    ),
+    "bing": Release(
+        About("VQG_Bing", VQG_LICENCE + OWNERS, VQG_FROM),
+        dict.fromkeys(SPLITS, ""),
+        ("bing_{split}_all.csv",),
+        captions="",
+    ),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import contextlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,21 +10,30 @@ from typing import Annotated, Any
 
 from mmgen_vision.answers import PEOPLE, normalise
 from mmgen_vision.boxes import Box
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from mmgen.errors import DataError, did_you_mean
 from mmgen.reading.rows import Filled, Id, Key, Line, Row, validated
 from mmgen.reading.text import BETWEEN, is_table, join_names, json_lines, kind, rows
 
-USUAL = {  # field -> default names of its column
-    "id": ("id",),
-    "image": ("image", "image_id"),
-    "caption": ("caption", "captions"),
-    "questions": ("questions", "question"),
+USUAL = {  # default name of a column -> field; of two names of a field the first counts
+    "id": "id",
+    "image": "image",
+    "image_id": "image",
+    "caption": "caption",
+    "captions": "caption",
+    "questions": "questions",
+    "question": "questions",
 }
 TRUTHS = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
-
-log = logging.getLogger("mmgen")
 
 
 def _texts(value: Any) -> list[Any]:
@@ -45,13 +54,11 @@ def _truth(value: Any) -> bool:
 
 def _box(value: Any) -> Box:
     parts = re.split(r"[\s,;]+", value.strip()) if isinstance(value, str) else value
-    try:
+    with contextlib.suppress(TypeError, ValueError):
         x0, y0, x1, y1 = map(float, parts)
-    except (TypeError, ValueError):
-        raise ValueError(f"must be four numbers, x0 y0 x1 y1, not {value!r:.60}") from None
-    if not (0 <= x0 < x1 <= 1 and 0 <= y0 < y1 <= 1):
-        raise ValueError(f"must be x0 < x1 and y0 < y1 from 0 to 1, relative to the picture's size, not {value!r:.60}")
-    return x0, y0, x1, y1
+        if 0 <= x0 < x1 <= 1 and 0 <= y0 < y1 <= 1:
+            return x0, y0, x1, y1
+    raise ValueError(f"must be x0 < x1 and y0 < y1 from 0 to 1, relative to the picture's size, not {value!r:.60}")
 
 
 Texts = Annotated[list[Line], BeforeValidator(_texts)]
@@ -90,24 +97,23 @@ class TableRow(Row):
         prompts = self.prompt if len(self.prompt) == count else [*self.prompt, ""][:1] * count
         return [*zip(self.questions, prompts, strict=True)]
 
-    @property
-    def right(self) -> int | None:
+    @field_validator("choice")
+    @classmethod
+    def _position(cls, value: Any, row: ValidationInfo) -> int:
         """The position of the right choice."""
-        if self.choice in (None, *self.choices):
-            return None if self.choice is None else self.choices.index(self.choice)
-        return int(self.choice)
+        choices = row.data.get("choices", [])
+        if value in choices:
+            return choices.index(value)
+        is_number = re.fullmatch("[0-9]{1,9}", str(value)) and not isinstance(value, bool | float)
+        if not is_number or int(value) >= len(choices):
+            raise ValueError(f"is {value!r:.60}; give one of the choices, or its number from 0 to {len(choices) - 1}")
+        return int(value)
 
     @model_validator(mode="after")
     def _check(self):
         if len(self.prompt) not in (0, 1, len(self.questions)):
             raise ValueError(
                 f"{len(self.prompt)} prompts for {len(self.questions)} questions; give one, or one per question"
-            )
-        is_number = re.fullmatch("[0-9]{1,9}", str(self.choice)) and not isinstance(self.choice, bool | float)
-        if self.choice not in (None, *self.choices) and not (is_number and int(self.choice) < len(self.choices)):
-            raise ValueError(
-                f"choice is {self.choice!r:.60}; give one of the choices, or its number from 0 to "
-                f"{len(self.choices) - 1}"
             )
         return self
 
@@ -128,13 +134,10 @@ def read_table(
 def _cells(
     path: Path, columns: Mapping[str, str], required: Sequence[str], between: str
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    places: dict[str, int] = {}
-    for number, cells in rows(path):
-        if not places:
-            places = _places(f"{path}:{number}", cells, columns, required)
-            if unused := [name for place, name in enumerate(cells) if place not in places.values()]:
-                log.info("%s: unused columns: %s", path, join_names(unused))
-            continue
+    table = rows(path)
+    line, header = next(table)
+    places = _places(f"{path}:{line}", header, columns, required)
+    for number, cells in table:
         row: dict[str, Any] = {name: text for name, place in places.items() if (text := cells[place].strip())}
         for name in row.keys() - {"id", "image"}:
             texts = [text.strip() for text in (row[name].split(between) if between else [row[name]])]
@@ -144,8 +147,7 @@ def _cells(
 
 def _places(where: str, header: Sequence[str], columns: Mapping[str, str], required: Sequence[str]) -> dict[str, int]:
     """Field -> the index of its column."""
-    usual = ((field, next((name for name in names if name in header), "")) for field, names in USUAL.items())
-    names = {**{field: name for field, name in usual if name}, **columns}
+    names = {**{field: name for name, field in reversed(USUAL.items()) if name in header}, **columns}
     for name in [*names.values(), *(field for field in required if field not in names)]:
         if header.count(name) != 1:
             problem = f"{header.count(name)} columns" if name in header else "no column"
@@ -157,8 +159,7 @@ def _places(where: str, header: Sequence[str], columns: Mapping[str, str], requi
 
 
 def _keys(path: Path, columns: Mapping[str, str], required: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    usual = {name: field for field, names in USUAL.items() for name in names}
-    fields = usual | {key: field for field, key in columns.items()}
+    fields = USUAL | {key: field for field, key in columns.items()}
     for number, item in json_lines(path):
         if not isinstance(item, dict):
             raise DataError(f"{path}:{number}: must be a JSON object, not {kind(item)}")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from sys import intern
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from mmgen_vision.answers import PEOPLE, most_common, normalise, tidy, weights
 from mmgen_vision.configs import Paths, SplitName, as_paths
-from mmgen_vision.lines import read_answers, read_images
+from mmgen_vision.lines import read_answers
 from pydantic import AfterValidator, Field
 
 from mmgen.configs import RelativeTo
@@ -53,7 +52,6 @@ class Annotation(Row):
     """A row of the list `annotations`: the answers of people to a question."""
 
     question_id: Id
-    image_id: Key | None = None
     answers: list[PersonsAnswer] = Field(min_length=1, max_length=PEOPLE)
     multiple_choice_answer: Line | None = None
     question_type: Line | None = None
@@ -105,21 +103,10 @@ class Vqa(ReleasedQuestions):
     num_answers: int = Field(
         3129, ge=1, description="size of the answer vocabulary: the most common answers of the split `train`"
     )
-    min_count: int = Field(
-        1, ge=1, description="at least this many questions must have an answer as their most common one"
-    )
     vocabulary: Annotated[Path | None, RelativeTo("folder")] = Field(
         None,
         description="the answer vocabulary, in a checkpoint's order: lines (Pythia's answers_vqa.txt) or JSON "
         "(LXMERT's trainval_label2ans.json)",
-    )
-    held_out: Annotated[Path | None, RelativeTo("folder")] = Field(
-        None,
-        description="with answers: images to test on, one number per line (a minival): `train` leaves out their "
-        "questions, any other split that has some of them has only their questions",
-    )
-    train_targets: Literal["most_common", "all"] = Field(
-        "most_common", description="answers outside of the split to evaluate: the most common answer, or all ten"
     )
 
     @property
@@ -140,39 +127,36 @@ class Vqa(ReleasedQuestions):
             raise ValueError('prompts: only questions have prompts; remove it, or set targets = "questions"')
 
     def find(self, finder: Finder, split: str) -> Files:
-        files, given = {**super().find(finder, split)}, self.annotations.get(split)
-        names = None if given is None else as_paths(given)
-        if self.targets != "answers" and not self.has_prompts:
-            names = ()
-        published = self.released.annotations.get(split)
-        if names is None and published and (split in ("train", "val") or (self.folder / published).is_file()):
-            names = (Path(published),)
-        if self.has_prompts and not names:
-            raise DataError(
-                f"data.prompts: {self.about.name} has no annotations of '{split}'; choose another split, such as "
-                'test_split = "val"'
-            )
-        files["annotations"] = [finder.file(name, where=self.about.source) for name in names or ()]
-        shared = {"vocabulary": self.vocabulary, "held_out": self.held_out}
-        return files | {what: [finder.file(name)] for what, name in shared.items() if name is not None}
+        files: dict[str, Sequence[Path]] = {**super().find(finder, split)}
+        if self.targets == "answers" or self.has_prompts:
+            published = self.released.files(split, self.released.annotations)
+            names = as_paths(self.annotations.get(split, tuple(map(Path, published))))
+            if split not in {"train", "val", *self.annotations}:
+                names = tuple(name for name in names if (self.folder / name).is_file())
+            if self.has_prompts and not names:
+                raise DataError(
+                    f"data.prompts: {self.about.name} has no annotations of '{split}'; choose another split, such as "
+                    'test_split = "val"'
+                )
+            files["annotations"] = [finder.file(name, where=self.about.source) for name in names]
+        return files | ({} if self.vocabulary is None else {"vocabulary": [finder.file(self.vocabulary)]})
 
-    def find_captions(self, finder: Finder, published: str | None) -> list[Path]:
+    def find_captions(self, finder: Finder, published: Sequence[str] = ()) -> list[Path]:
         return [] if self.targets == "answers" else super().find_captions(finder, published)
 
     def entries(self, data: PublishedData, split: str) -> Iterable[tuple[str, str, Entry]]:
-        key, prompts = {"answer": "common"}.get(self.prompts, self.prompts), dict[str, str]()
-        if self.has_prompts:
-            for name, answers in self._annotations(data, split).items():
-                value = answers.types.get(key, "") if key != "common" else answers.common
-                prompts[name] = f"{self.prompts.replace('_', ' ')}: {value}" if value else ""
+        annotated = self._annotations(data, split) if self.has_prompts else {}
         for place, row in data.rows(split, "questions", Question, "questions", unique="question_id"):
-            yield place, row.image_id, Entry(row.image_id, [(row.question, prompts.get(row.question_id, ""))])
+            answers = annotated.get(row.question_id)
+            value = {"answer": answers.common, **answers.types}.get(self.prompts) if answers else None
+            prompt = f"{self.prompts.replace('_', ' ')}: {value}" if value else ""
+            yield place, row.image_id, Entry(row.image_id, [(row.question, prompt)])
 
     def read(self, data: PublishedData, split: str) -> Iterator[Example | str]:
         """With targets = "answers", examples by the question's id:
 
         inputs   "image": its key; "question"; "answer": the most common answer, to pretrain on questions with answers
-        targets  the ten answers of people in the split to evaluate; in other splits the most common answer, or all
+        targets  the ten answers of people in the split to evaluate; in other splits the most common answer
         labels   "answers": {answer: min(1, 0.3 per person who gave it)}, only answers of the vocabulary
         facts    image, question_type, answer_type
 
@@ -182,42 +166,22 @@ class Vqa(ReleasedQuestions):
             yield from super().read(data, split)
             return
         annotated, spelling = self._annotations(data, split), self._spelling(data)
-        examples = []
-        for place, row in data.rows(split, "questions", Question, "questions", unique="question_id"):
+        for _, row in data.rows(split, "questions", Question, "questions", unique="question_id"):
             answers = annotated.get(row.question_id)
-            if answers and answers.image_id not in (None, row.image_id):
-                raise DataError(
-                    f"{place}: question_id {row.question_id:.60} has image_id {row.image_id:.60} here, but "
-                    f"{answers.image_id:.60} in the annotations; use files of the same release"
-                )
             if not row.question or (data.files[split]["annotations"] and not answers):
                 yield "question{s} without answers" if row.question else "question{s} without a text"
             else:
-                examples.append(self._example(row, answers, split, spelling))
-        yield from self._without_held_out(data, split, examples)
+                yield self._example(row, answers, split, spelling)
 
     def _example(self, row: Question, answers: Annotation | None, split: str, spelling: Mapping[str, str]) -> Example:
         inputs, facts = {"image": row.image_id, "question": row.question}, {"image": row.image_id}
         if answers is None:
             return Example(row.question_id, inputs, (), facts, {"answers": {}})
-        every = split == self.test_split or self.train_targets == "all"
-        targets = answers.texts if every else tuple(filter(None, (answers.common,)))
-        weighted = {
-            spelling[answer]: weight
-            for answer, weight in weights(map(normalise, answers.texts)).items()
-            if answer in spelling
-        }
-        inputs |= {"answer": answers.common} if answers.common else {}
-        return Example(row.question_id, inputs, targets, {**facts, **answers.types}, {"answers": weighted})
-
-    def _without_held_out(self, data: PublishedData, split: str, examples: list[Example]) -> list[Example]:
-        """The examples about the images that a split may have."""
-        if self.held_out is None:
-            return examples
-        held_out = data.once("held out", lambda: read_images(data.files[split]["held_out"][0]))
-        if split == self.train_split:
-            return [example for example in examples if example.inputs["image"] not in held_out]
-        return [example for example in examples if example.inputs["image"] in held_out] or examples
+        common = {"answer": answers.common} if answers.common else {}
+        targets = answers.texts if split == self.test_split else tuple(common.values())
+        known = weights(map(normalise, answers.texts)).items()
+        weighted = {spelling[answer]: weight for answer, weight in known if answer in spelling}
+        return Example(row.question_id, inputs | common, targets, facts | answers.types, {"answers": weighted})
 
     def _annotations(self, data: PublishedData, split: str) -> Mapping[str, Annotation]:
         """The answers of people, by question."""
@@ -235,9 +199,7 @@ class Vqa(ReleasedQuestions):
                 "counted; name files in data.annotations, or a file of answers in data.vocabulary"
             )
         common = (normalise(row.common) for row in self._annotations(data, self.train_split).values())
-        return data.once(
-            "vocabulary", lambda: most_common(common, self.num_answers, self.min_count, files["annotations"][0])
-        )
+        return data.once("vocabulary", lambda: most_common(common, self.num_answers, files["annotations"][0]))
 
     def _spelling(self, data: PublishedData) -> dict[str, str]:
         """Normalised answer -> its spelling in the vocabulary, the first of several."""
@@ -246,10 +208,3 @@ class Vqa(ReleasedQuestions):
 
     def vocabularies(self, data: PublishedData) -> Mapping[str, tuple[str, ...]]:
         return {"answers": self._answers(data)} if self.targets == "answers" else {}
-
-    def described(self, data: PublishedData) -> Mapping[str, Any]:
-        """Also the size of the answer vocabulary, and a hash of it."""
-        if self.targets != "answers":
-            return super().described(data)
-        digest = hashlib.sha256("\n".join(self._answers(data)).encode()).hexdigest()
-        return {"answers": len(self._answers(data)), "answers_fingerprint": digest[:16]}

@@ -74,8 +74,7 @@ class Encoder(mmgen.BackboneConfig):
         return self.weights
 
     def missing_here(self):
-        problem = not_downloaded(self.weights) if self.weights is not None else ""
-        return {"weights": problem} if problem else {}
+        return {"weights": "" if self.weights is None else not_downloaded(self.weights)}
 
     @property
     def subject(self) -> str:
@@ -137,7 +136,7 @@ class AnyEncoder(Encoder):
         return self.family if self.weights is None else None
 
     def check_sizes(self, sizes: "PreTrainedConfig") -> None:
-        from .reach import unreachable
+        from .self_check import unreachable
 
         if reason := unreachable(sizes):
             name = sizes.model_type

@@ -24,16 +24,10 @@ from mmgen.tensors import PAD, Encoded, Slots, apply
 
 from . import Encoder
 from .attention import ATTENTION, KEYWORD, AttentionCall, EncoderCache, narrow, register
-from .extra_rows import added, extend, find_table
+from .extra_rows import added, extend
 from .published_weights import encoder_weights, pooler_weights, tensors_by_name
 
 LIKE_BERT = ("bert", "roberta", "xlm-roberta", "camembert", "data2vec-text", "electra", "ernie")  # in their last layer
-
-
-def padded(slots: Slots, length: int) -> Slots:
-    """Rows with padding behind them, up to this length."""
-    missing = length - slots.positions.shape[1]
-    return apply(slots, lambda t: F.pad(t, (*[0, 0] * (t.dim() - 2), 0, missing), value=PAD)) if missing else slots
 
 
 class EncoderBackbone(Backbone):
@@ -57,18 +51,18 @@ class EncoderBackbone(Backbone):
         words: Any = model.get_input_embeddings()
         sizes: Any = model.config.get_text_config()
         self.input_size, self.hidden_size = words.embedding_dim, sizes.hidden_size
-        table = find_table(model, "position_embeddings")
-        # as in RoBERTa, a table that has a row for padding starts after it
-        self.first_position = 0 if table is None or table.padding_idx is None else table.padding_idx + 1
-        self.max_positions = sizes.max_position_embeddings - self.first_position
         # tokenizers made for decoders (EuroBERT's) call them beginning and end of a sequence
         self.start_id = tokenizer.bos_token_id if tokenizer.cls_token_id is None else tokenizer.cls_token_id
         self.end_id = tokenizer.eos_token_id if tokenizer.sep_token_id is None else tokenizer.sep_token_id
         self.mask_id, self.pad_id = tokenizer.mask_token_id, tokenizer.pad_token_id
         self._typed = "token_type_ids" in inspect.signature(model.base_model.forward).parameters
         positions, types = extend(model, config)
-        self.types, self.extra_positions = types if self._typed else 0, config.extra_positions
-        self.first_extra = positions - config.extra_positions  # row of the first extra position in the table
+        padding, self.extra_positions = positions and positions.padding_idx, config.extra_positions
+        self.first_position = 0 if padding is None else padding + 1  # after a row for padding, as in RoBERTa
+        self.max_positions = sizes.max_position_embeddings - self.first_position
+        self.types = types.num_embeddings if types and self._typed else 0
+        # row of the first extra position in the table
+        self.first_extra = positions.num_embeddings - self.extra_positions if positions else 0
         self.narrows = model.config.model_type in LIKE_BERT
         if self.narrows:
             base: Any = model.base_model
@@ -91,24 +85,13 @@ class EncoderBackbone(Backbone):
     def _encode(
         self, slots: Slots, cache: Cache | None, output: Sequence[str] = (), predicted: Tensor | None = None
     ) -> Encoded:
-        """`_encode_rows` of rows with a `padded_length`. Rows behind a cache stay as they are, since every step of
-        writing has equally many slots."""
+        """Rows are padded to a `padded_length`. Behind a cache they stay as they are, since every step of writing has
+        equally many slots."""
+        assert cache is None or isinstance(cache, EncoderCache)  # of `new_cache`
         count = slots.positions.shape[1]
         length = padded_length(count, slots.positions.device) if cache is None or not len(cache) else count
-        encoded = self._encode_rows(padded(slots, length), cache, output, predicted)
-        if cache is not None and length > count:
-            cache.forget(length - count)
-        keys = count if cache is None else len(cache)
-        return Encoded(
-            encoded.last[:, :count],
-            tuple(states[:, :count] for states in encoded.hidden),
-            tuple(weights[:, :, :count, :keys] for weights in encoded.attentions),
-        )
-
-    def _encode_rows(
-        self, slots: Slots, cache: Cache | None, output: Sequence[str], predicted: Tensor | None
-    ) -> Encoded:
-        assert cache is None or isinstance(cache, EncoderCache)  # of `new_cache`
+        if length > count:
+            slots = apply(slots, lambda t: F.pad(t, (*[0, 0] * (t.dim() - 2), 0, length - count), value=PAD))
         keys = slots.layout if cache is None else cache.grow(slots.layout)
         key_positions = slots.positions if cache is None else cache.place(slots.positions)
         seen = visible(slots.layout, keys).unsqueeze(1)
@@ -126,7 +109,14 @@ class EncoderBackbone(Backbone):
         if self.model.config.get_text_config()._attn_implementation != ATTENTION:  # set by whoever called the model
             self._set_attention(ATTENTION)
         out = self.call_model(arguments, call)
-        return Encoded(out.last_hidden_state, tuple(out.hidden_states or ()), tuple(weights or ()))
+        if cache is not None and length > count:
+            cache.forget(length - count)
+        shown = count if cache is None else len(cache)
+        return Encoded(
+            out.last_hidden_state[:, :count],
+            tuple(states[:, :count] for states in out.hidden_states or ()),
+            tuple(layer[:, :, :count, :shown] for layer in weights or ()),
+        )
 
     def call_model(self, arguments: Mapping[str, Any], call: AttentionCall) -> Any:
         """The output of the encoder: `last_hidden_state`, and `hidden_states` if requested. Override it for a model

@@ -17,19 +17,19 @@ TABLES = {  # key of the config -> transformers' name of the table, and a name f
 }
 
 
-def extend(model: Any, config: Encoder) -> tuple[int, int]:
-    """Add `config`'s extra rows to the encoder's tables of positions and token types. Returns the tables' sizes, 0 for
-    a missing table. New rows are initialised like the others. transformers' config keeps its original sizes; the recipe
-    has the extra rows. Raises DataError for extra rows of a missing table."""
-    counts = []
+def extend(model: Any, config: Encoder) -> list[nn.Embedding | None]:
+    """Add `config`'s extra rows to the encoder's tables of positions and token types. Returns the tables, if any. New
+    rows are initialised like the others. transformers' config keeps its original sizes; the recipe has the extra rows.
+    Raises DataError for extra rows of a missing table."""
+    tables = []
     for key, (name, description) in TABLES.items():
         extra, owner = getattr(config, key), _find_owner(model, name)
         if extra and owner is None:
             raise DataError(f"backbone.{key}: the encoder '{config.type}' has no {description}; remove {key}")
         if extra and owner is not None:
             setattr(owner, name, _add_rows(getattr(owner, name), extra, model.config.initializer_range))
-        counts.append(0 if owner is None else getattr(owner, name).num_embeddings)
-    return counts[0], counts[1]
+        tables.append(None if owner is None else getattr(owner, name))
+    return tables
 
 
 def added(config: Encoder) -> dict[str, int]:
@@ -42,12 +42,6 @@ def _find_owner(model: Any, name: str) -> nn.Module | None:
     return next(
         (module for module in model.base_model.modules() if isinstance(getattr(module, name, None), nn.Embedding)), None
     )
-
-
-def find_table(model: Any, name: str) -> nn.Embedding | None:
-    """The encoder's table of this name; None if it has none."""
-    owner = _find_owner(model, name)
-    return None if owner is None else getattr(owner, name)
 
 
 def _add_rows(table: nn.Embedding, rows: int, spread: float) -> nn.Embedding:

@@ -81,27 +81,25 @@ def _one_line(kind: type[MmgenError], what: str, advice: str) -> Iterator[None]:
 
 def _load_saved(config: Encoder, folder: Path) -> EncoderBackbone:
     """Load what `EncoderBackbone.save` wrote. Raises RunError with the file's name if a file is damaged."""
-    path = folder / "config.json"
-    if not path.exists():  # otherwise transformers would take the folder for a hub name
+    if not (folder / "config.json").exists():  # otherwise transformers would take the folder for a hub name
         raise RunError(f"{folder}: the encoder's config.json and tokenizer are missing; give a complete run folder")
-    advice = "copy the file from the original run"
-    with _one_line(RunError, f"{folder / 'tokenizer.json'}: damaged", advice):
+    with _one_line(
+        RunError, f"{folder}: config.json or the tokenizer is damaged", "copy the folder from the original run"
+    ):
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-    with _one_line(RunError, f"{path}: damaged, or not usable by this encoder", advice):
         sizes = _read_sizes(config, str(folder), local_files_only=True)
         _check_memory(sizes)
         backbone = config.backbone_class()(config, _build_model(sizes), tokenizer)
-        embeddings: Any = backbone.model.get_input_embeddings()
-        if max(tokenizer.get_vocab().values(), default=0) >= embeddings.num_embeddings:
-            raise ValueError("the tokenizer has more words than its vocab_size")
-    with _one_line(RunError, f"{folder / 'tokenizer_config.json'}: damaged", advice):
         _check_tokenizer(backbone)
     return backbone
 
 
 def _check_tokenizer(backbone: EncoderBackbone) -> None:
-    """Raise an exception unless texts can be encoded and all special tokens have ids."""
+    """Raise an exception unless texts can be encoded, all words have embeddings, and all special tokens have ids."""
     backbone.encode_text("a word")
+    embeddings: Any = backbone.model.get_input_embeddings()
+    if max(backbone.tokenizer.get_vocab().values(), default=0) >= embeddings.num_embeddings:
+        raise ValueError("the tokenizer has more words than its vocab_size")
     for name in ("start_id", "end_id", "mask_id", "pad_id"):
         if not isinstance(getattr(backbone, name), int):
             raise ValueError(f"the tokenizer has no {name.removesuffix('_id')} token")
@@ -205,13 +203,8 @@ def _load_pretrained(config: Encoder) -> EncoderBackbone:
         )
     _check_report(config, model, report)
     model.config.name_or_path = ""  # a saved run must not contain a path of this machine
-    for first, second in untie(model):
-        log.info(
-            "%s: %s and %s should be one tensor, but differ in these weights; both are trained and saved",
-            weights,
-            first,
-            second,
-        )
+    for pair in untie(model):
+        log.info("%s: %s and %s should be one tensor, but differ in these weights; both are trained", weights, *pair)
     with _unless_loaded(config):
         backbone = config.backbone_class()(config, model, tokenizer)
         _check_tokenizer(backbone)

@@ -54,8 +54,7 @@ def encoder_weights(
             continue
         first, *duplicates = (weights[source] for source in sources)
         for source, duplicate in zip(sources[1:], duplicates, strict=True):
-            plausible = first.numel() <= parameter.numel()  # a file may claim a tensor larger than any memory
-            if first.shape != duplicate.shape or (plausible and not torch.equal(first, duplicate)):
+            if not torch.equal(first, duplicate):
                 raise DataError(
                     f"'{sources[0]}' and '{source}' of these weights differ, but this encoder ties both to one tensor; "
                     "use weights with a tied head"

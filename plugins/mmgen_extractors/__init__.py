@@ -16,15 +16,12 @@ PUBLISHED, PUBLISHED_AT = "pytorch_model.bin", "unc-nlp/frcnn-vg-finetuned"
 class Pooled(CnnConfig):
     """Base of features of a timm network over boxes or cells."""
 
-    def build(self):
-        from .roi import RoiFeatures
-
-        return RoiFeatures(self)
-
-    def load(self, folder: Path):
+    def build(self, folder: Path | None = None):
         from .roi import RoiFeatures
 
         return RoiFeatures(self, folder)
+
+    load = build
 
 
 class Roi(Pooled):
@@ -45,9 +42,6 @@ class Roi(Pooled):
         description="boxes without a detector: the whole picture, its 2 x 2 parts, and so on up to N x N parts",
     )
 
-    def is_random(self):
-        return super().is_random() or (self.detector is not None and self.detector.is_random())
-
 
 class TimmGrid(Pooled):
     """Features of a timm network over a regular grid; a cell's box is its position in the picture.
@@ -60,21 +54,16 @@ class TimmGrid(Pooled):
     grid: int = Field(6, ge=1, le=32, description="cells per side; an image has grid x grid cells")
 
 
-class Detections(mmgen.ExtractorConfig):
-    """Base of all detectors."""
-
-    max_regions: int = Field(36, ge=1, description="most regions per image, by decreasing confidence")
-    min_score: float = Field(0.0, ge=0, lt=1, description="regions with a lower confidence are dropped")
-    batch_size: int = Field(8, ge=1, description="pictures read at a time; the network gets those of one size together")
-
-
-class Detector(Detections):
+class Detector(mmgen.ExtractorConfig):
     """Regions of a DETR-like detector of transformers; features are the decoder's states of the selected queries."""
 
     type: Literal["detector"] = "detector"
     model: Annotated[str, PathOrName()] = Field(
         "facebook/detr-resnet-50", description="hub name or local folder; its weights must be safetensors"
     )
+    max_regions: int = Field(36, ge=1, description="most regions per image, by decreasing confidence")
+    min_score: float = Field(0.0, ge=0, lt=1, description="regions with a lower confidence are dropped")
+    batch_size: int = Field(8, ge=1, description="pictures read at a time; the network gets those of one size together")
 
     def missing_here(self):
         return {"model": not_downloaded(self.model)}
@@ -82,15 +71,12 @@ class Detector(Detections):
     def base_model(self):
         return self.model
 
-    def build(self):
-        from .detector import TransformersDetector
-
-        return TransformersDetector(self)
-
-    def load(self, folder: Path):
+    def build(self, folder: Path | None = None):
         from .detector import TransformersDetector
 
         return TransformersDetector(self, folder)
+
+    load = build
 
 
 class VisualGenome(mmgen.ExtractorConfig):
@@ -108,20 +94,15 @@ class VisualGenome(mmgen.ExtractorConfig):
         return PUBLISHED_AT
 
     def missing_here(self):
-        if (self.weights / PUBLISHED).is_file():
-            return {}
         path, address = self.weights / PUBLISHED, f"https://huggingface.co/{PUBLISHED_AT}"
-        return {"weights": f"{path}: no such file; it is at {address} (262 MB)"}
+        return {"weights": "" if path.is_file() else f"{path}: no such file; it is at {address} (262 MB)"}
 
-    def build(self):
+    def build(self, folder: Path | None = None):
         from .visual_genome import VisualGenomeRegions
 
-        return VisualGenomeRegions(self, self.weights / PUBLISHED)
+        return VisualGenomeRegions(self, folder)
 
-    def load(self, folder: Path):
-        from .visual_genome import NETWORK, VisualGenomeRegions
-
-        return VisualGenomeRegions(self, folder / NETWORK)
+    load = build
 
 
 class Published(mmgen.ExtractorConfig):
@@ -166,15 +147,17 @@ class NpzFolder(Published):
 class LxmertH5(Published):
     """Reads the HDF5 files of bottom-up-attention-vqa: image_features, image_bb, spatial_features, pos_boxes.
 
-    The index from image to row is published as a pickle, which is never opened, since it can run any program; convert
-    the pickle to JSON once:  json.dump({str(k): v for k, v in index.items()}, open("index.json", "w"))
+    The index from image to row is published as a pickle, of which only numbers, texts, lists and tables are read, since
+    a pickle can run any program.
     """
 
     type: Literal["lxmert_h5"] = "lxmert_h5"
-    index: Path = Field(description="JSON file: image id to row, or a list of image ids in the order of the rows")
+    index: Path = Field(
+        description="pickle or JSON file: image id to row, or a list of image ids in the order of the rows"
+    )
 
     def build(self):
-        from .lxmert import LxmertFile
+        from .arrays import LxmertFile
 
         return LxmertFile(self)
 

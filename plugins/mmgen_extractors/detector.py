@@ -2,59 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from math import prod
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
-from mmgen_vision.cnn import digest, extract_records, precision
-from PIL import Image
-from safetensors import safe_open
+from mmgen_vision.cnn import COMPLETE, LoadedPicture, PictureExtractor, digest, precision
 from torch import Tensor
 from torchvision.ops import box_convert
 
 from mmgen.errors import DataError
 from mmgen.features.classes import Classes
 from mmgen.oom import out_of_memory
-from mmgen.parts import Extractor, FailedImage, Picture, Record
+from mmgen.parts import Record
 
 from . import Detector
 
 
-class TransformersDetector(Extractor):
+class TransformersDetector(PictureExtractor):
     """Extracts features (R, width of the decoder) per picture, by decreasing confidence."""
 
     def __init__(self, config: Detector, folder: Path | None = None) -> None:
-        self.config, self.source = config, folder or config.model
+        self.config, self.source, self.batch_size = config, folder or config.model, config.batch_size
         self.model, self.processor = load(config.model) if folder is None else load_saved(folder)
         self.names = self.model.config.id2label
-        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        weights_digest = digest(self.model)
-        self.model.to(self.device)
         name = "local" if Path(config.model).exists() else config.model  # no path of this machine in the fingerprint
         settings = {"model": name, "max_regions": config.max_regions, "min_score": config.min_score}
         self.fingerprint = {
             "extractor": "detector",
             "model": self.model.config.model_type,
-            "digest": weights_digest,
+            "digest": digest(self.model.state_dict()),
             "settings": settings,
         }
-
-    def records(
-        self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
-    ) -> Iterator[Record | FailedImage]:
-        return extract_records("detector", source, skip, self.config.batch_size, self._detect)
+        self.model.to(self.device)
 
     def save(self, folder: Path) -> None:
         self.model.save_pretrained(folder)
         self.processor.save_pretrained(folder)
 
-    def _detect(self, batch: Sequence[tuple[Picture, Image.Image]]) -> Sequence[Record]:
-        """Detect regions. Raises DataError for errors of transformers, whose settings are checked by a picture only."""
+    def describe(self, batch: Sequence[LoadedPicture]) -> Sequence[Record]:
+        """Raises DataError for errors of transformers, whose settings are checked by a picture only."""
         try:
             return list(self._regions_of(batch))
         except Exception as error:
-            if isinstance(error, DataError) or out_of_memory(error):
+            if out_of_memory(error):
                 raise
             reason = " ".join(str(error).split())[:300] or type(error).__name__
             raise DataError(
@@ -63,7 +53,7 @@ class TransformersDetector(Extractor):
             ) from None
 
     @torch.inference_mode()
-    def _regions_of(self, batch: Sequence[tuple[Picture, Image.Image]]) -> Iterator[Record]:
+    def _regions_of(self, batch: Sequence[LoadedPicture]) -> Iterator[Record]:
         """Detect regions. Pictures of one size after preprocessing form a batch, so that no padding is needed."""
         pixels = [self.processor(images=image, return_tensors="pt")["pixel_values"] for _, image in batch]
         records: dict[int, Record] = {}
@@ -122,26 +112,17 @@ def load_saved(folder: Path):
     from transformers import AutoConfig, AutoModelForObjectDetection
 
     if not (folder / "config.json").is_file():  # otherwise transformers would take the path for a hub name
-        raise DataError(f"{folder}: config.json of the detector is missing; copy the complete folder again")
+        raise DataError(f"{folder}: config.json of the detector is missing; {COMPLETE}")
     try:
         settings = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
         settings.use_pretrained_backbone, settings._attn_implementation = False, None  # which fetch weights and code
         with torch.device("meta"):
             network = AutoModelForObjectDetection.from_config(settings, trust_remote_code=False)
-        required = sum(parameter.numel() for parameter in network.parameters())
-        stored = sum(_count_numbers(path) for path in folder.glob("*.safetensors"))
-    except Exception as error:  # errors of transformers, timm and safetensors, of many kinds
+        required = sum(parameter.nbytes for parameter in network.parameters())
+        stored = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+        if required > stored:
+            raise ValueError(f"config.json describes {required:,} bytes of weights, but the files have {stored:,}")
+    except Exception as error:  # errors of transformers and timm, of many kinds
         reason = " ".join(str(error).split())[:300] or type(error).__name__
-        raise DataError(f"{folder}: damaged: {reason}; copy the complete folder again") from None
-    if required > stored:
-        raise DataError(
-            f"{folder}: config.json describes a network of {required:,} weights, but the files have {stored:,}; copy "
-            "the complete folder again"
-        )
+        raise DataError(f"{folder}: damaged: {reason}; {COMPLETE}") from None
     return load(str(folder), config=settings, local_files_only=True)
-
-
-def _count_numbers(path: Path) -> int:
-    """The numbers in the tensors of a safetensors file, by its header."""
-    with safe_open(path, "pt") as file:
-        return sum(prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118

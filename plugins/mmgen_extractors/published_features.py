@@ -1,22 +1,62 @@
-"""Shared by the readers of published feature files: relative boxes, class names, classes of regions, base64."""
+"""Shared by the readers of published feature files: their base, relative boxes, class names and classes, base64."""
 
 from __future__ import annotations
 
 import binascii
-import io
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from mmgen.errors import DataError
 from mmgen.features.classes import Classes
+from mmgen.files import image_key
+from mmgen.parts import Extractor, FailedImage, Picture, Record
 from mmgen.reading.text import read_text
 
 from . import Published
 
 MOST_BYTES = 1 << 30  # limit of an image's features
+
+
+class PublishedReader(Extractor):
+    """Base of the readers. An image that cannot be read is reported as a failed image, and reading continues."""
+
+    def __init__(self, config: Published) -> None:
+        self.names = read_vocabulary(config.class_names) if config.class_names else []
+        self.fingerprint = {"extractor": config.type, "model": config.model}
+
+    def images(self, path: Path) -> Iterator[tuple[str, str, Callable[[str], Record]]]:
+        """The name of every image, its place for messages, and what makes a record of its key, or raises anything."""
+        raise NotImplementedError
+
+    def records(
+        self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
+    ) -> Iterator[Record | FailedImage]:
+        for name, place, read in self.images(existing_path(source)):
+            if (key := image_key(name)) in skip:
+                continue
+            try:
+                yield replace(read(key), place=place)
+            except Exception as error:  # on damaged files, numpy and h5py raise nearly anything
+                yield FailedImage(key, f"{place}: {_read_error(error)}")
+
+
+def _read_error(error: Exception) -> str:
+    """The first line of an error. numpy's advice to unpickle objects is replaced."""
+    text = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+    if "pickle" in text or "Python objects" in text:
+        return "damaged, or contains Python objects, which could run any program and are never opened"
+    return text or type(error).__name__
+
+
+def existing_path(source: object) -> Path:
+    """The source as an existing path. Raises DataError."""
+    if not isinstance(source, str | Path) or not Path(source).exists():
+        raise DataError(f"{source}: no such file or folder")
+    return Path(source)
 
 
 def relative_boxes(boxes: np.ndarray, width: float, height: float) -> np.ndarray:
@@ -34,24 +74,14 @@ def relative_boxes(boxes: np.ndarray, width: float, height: float) -> np.ndarray
 def decode(text: bytes, kind: str, name: str) -> np.ndarray:
     """base64 -> a flat array. Raises ValueError with the column's name if the text is damaged."""
     try:
-        raw = binascii.a2b_base64(text, strict_mode=True)
-    except binascii.Error:
-        raise ValueError(f"{name}: not base64, or truncated") from None
-    size = np.dtype(kind).itemsize
-    if len(raw) % size:
-        raise ValueError(f"{name}: {len(raw)} bytes are not a whole number of {size}-byte values")
-    return np.frombuffer(raw, kind)
+        return np.frombuffer(binascii.a2b_base64(text, strict_mode=True), kind)
+    except ValueError:
+        raise ValueError(f"{name}: not base64 of {kind[1:]} numbers, or truncated") from None
 
 
-def read_class_names(config: Published) -> Sequence[str]:
-    """Class names, one per line; of several names on a line, the first."""
-    if config.class_names is None:
-        return ()
-    try:
-        text = read_text(config.class_names)
-    except DataError as error:
-        raise DataError(f"{error}; 'class_names' must be a text file with one class per line") from None
-    return [line.split(",")[0].strip() for line in io.StringIO(text)]
+def read_vocabulary(path: Path) -> list[str]:
+    """The first name of every line ("stop sign,stopsign")."""
+    return [line.split(",")[0].strip() for line in read_text(path).split("\n") if line.strip()]
 
 
 def names_of(numbers: np.ndarray | None, names: Sequence[str]) -> tuple[str, ...] | None:
@@ -70,10 +100,8 @@ def single_classes(numbers: np.ndarray | None, scores: np.ndarray | None, names:
         return None
     ids = numbers.reshape(-1, 1).astype(int)
     ids = np.where((ids >= 0) & (ids < len(names)), ids, -1).astype(np.int32)
-    probabilities = (
-        np.ones(ids.shape) if scores is None or scores.size != ids.size else scores.reshape(-1, 1).clip(0, 1)
-    )
-    return Classes(tuple(names), ids, np.where(ids >= 0, probabilities, 0).astype(np.float32))
+    known = np.ones(ids.shape) if scores is None or scores.size != ids.size else scores.reshape(-1, 1).clip(0, 1)
+    return Classes(tuple(names), ids, np.where(ids >= 0, known, 0).astype(np.float32))
 
 
 def distributions(probabilities: np.ndarray | None, names: Sequence[str]) -> Classes | None:
@@ -83,13 +111,4 @@ def distributions(probabilities: np.ndarray | None, names: Sequence[str]) -> Cla
         return None
     if probabilities.ndim != 2 or probabilities.shape[1] not in (len(names), len(names) + 1):
         raise ValueError(f"cls_prob has shape {probabilities.shape}, but there are {len(names)} class names")
-    return Classes.surest(names, probabilities[:, probabilities.shape[1] - len(names) :])
-
-
-def existing_path(source: object, kind: str) -> Path:
-    """The source as an existing path. Raises DataError."""
-    if not isinstance(source, str | Path) or not Path(source).exists():
-        raise DataError(f"{source}: no such {kind}")
-    if kind == "file" and Path(source).is_dir():
-        raise DataError(f"{source}: is a folder; name a file of features")
-    return Path(source)
+    return Classes.surest(names, probabilities[:, -len(names) :])

@@ -6,30 +6,7 @@ from pydantic import Field, model_validator
 
 import mmgen
 
-from .pictures import (
-    AROUND,
-    IMAGE,
-    TILE,
-    WHOLE,
-    ModernVBert,
-    PictureInput,
-    Pictures,
-    PictureTokens,
-)
-
-__all__ = [
-    "AROUND",
-    "IMAGE",
-    "TILE",
-    "WHOLE",
-    "Grid",
-    "ModernVBert",
-    "PictureInput",
-    "PictureTokens",
-    "Pictures",
-    "Regions",
-    "Text",
-]
+from .pictures import ModernVBert, Pictures, PictureTokens
 
 
 class Text(mmgen.EmbedderConfig):
@@ -99,9 +76,9 @@ class Grid(mmgen.FeaturesConfig):
     type: Literal["grid"] = "grid"
 
     def build(self, backbone):
-        from .grid import GridEmbedder
+        from mmgen.features.embedder import StoredEmbedder
 
-        return GridEmbedder(self, backbone)
+        return StoredEmbedder(self, backbone)
 
 
 @mmgen.hookimpl

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from mmgen_vision.cnn import CnnExtractor, feature_maps
-from torch import Tensor
+from mmgen_vision.cnn import CnnExtractor
+from torch import Tensor, nn
 
 from mmgen.errors import DataError
 from mmgen.examples import ResolvedExample
@@ -20,7 +20,6 @@ from mmgen.parts import Backbone, Embedder, Picture
 from mmgen.tensors import Segment, Slots
 
 from . import Pictures
-from .freezing import freeze, recompute
 from .picture_reader import PictureReader, stacked
 
 PIXELS = ("pixels", "sizes", "rois", "source")  # of `PictureReader.collate`
@@ -30,14 +29,12 @@ AT_ONCE = 16  # pictures from which statistics are measured
 class PictureEmbedder(Embedder):
     """pixels (Q, 3, S, S) -> features (Q, R, D) -> the states (B, N, E) that an input of features makes of them.
 
-    network  the timm network; always in eval mode, so that the statistics of batch norms stay, and a row depends on no
-             other row
+    network  the network; always in eval mode, so that the statistics of batch norms stay, and a row depends on no
+             other row. Its normalisation layers are frozen
     inner    the input of features
     """
 
     reader: PictureReader
-    mean: Tensor  # (3, 1, 1)
-    deviation: Tensor
 
     def __init__(self, config: Pictures, backbone: Backbone) -> None:
         super().__init__()
@@ -46,28 +43,22 @@ class PictureEmbedder(Embedder):
             raise DataError("width is missing in the settings of the trained model; copy the complete folder again")
         extractor = settings.build()
         assert isinstance(extractor, CnnExtractor)  # of a CnnConfig
-        source_network = extractor.network
-        self.network, self.channels, self.pooling = source_network.module, source_network.width, extractor.pooling
-        for name, values in (("mean", source_network.mean), ("deviation", source_network.deviation)):
-            self.register_buffer(name, values, persistent=False)
+        self.network, self.pooling = extractor.network, extractor.pooling
         if fresh:
-            self.cpu()
-        freeze(self.network, settings.model, config.frozen_level, config.train_norms)
+            self.network.cpu()
+        for module in self.network.modules():
+            for parameter in module.parameters(recurse=False):
+                parameter.requires_grad_("Norm" not in type(module).__name__)
         if config.gradient_checkpointing:
-            recompute(self.network, settings.model)
-        self.width = config.width or self._width()
-        inner = config.inner().model_copy(update={"width": self.width}).build(backbone)
+            recompute(self.network.module, settings.model)
+        self.width = config.width or self.network.width * self.pooling.size**2
+        inner = config.inner(self.width).build(backbone)
         if not isinstance(inner, StoredEmbedder):
             raise DataError(f"embedder: '{config.embedder.type}' does not use mmgen's StoredEmbedder; use another")
         self.inner = inner
-        self.reader = PictureReader(config, inner.reader, self.pooling, source_network.size)
+        self.reader = PictureReader(config, inner.reader, self.pooling, settings.feature_settings().image_size)
         self.scale = word_scale(backbone) if fresh else None  # until the statistics are measured
         self._seen: tuple[Tensor, Tensor] | None = None  # pixels, and the features that `forward` made of them
-
-    def _width(self) -> int:
-        """D, the width of the features."""
-        maps, box = torch.zeros(1, self.channels, 4, 4), torch.tensor([[0.0, 0.0, 1.0, 1.0]])
-        return self.pooling.pool(maps, torch.ones(1, 2), [box]).shape[1]
 
     def train(self, mode: bool = True) -> PictureEmbedder:
         super().train(mode)
@@ -75,12 +66,11 @@ class PictureEmbedder(Embedder):
         return self
 
     def prepare(self, pictures: Mapping[str, Picture]) -> None:
-        """Takes the pictures of the data, or of the folder that the config names. A new model measures their features,
-        as `StoredEmbedder` measures those of a store."""
-        self.reader.take(pictures, required=self.scale is not None)
+        """A new model measures the features of the pictures, as `StoredEmbedder` measures those of a store."""
+        self.reader.pictures = pictures
         if self.scale is None:
             return
-        keys = sample(list(self.reader.pictures or ()))
+        keys = sample(list(pictures))
         self.reader.inner.classes = next(filter(None, map(self._class_names, keys)), None)
         self.to("cuda" if torch.cuda.is_available() else "cpu")
         mean, deviation = statistics(self._measure_features(keys), self.width, self.reader.field)
@@ -99,7 +89,7 @@ class PictureEmbedder(Embedder):
     @torch.no_grad()
     def _measure_features(self, keys: Sequence[str]) -> Iterator[np.ndarray]:
         """Features (R, D) of pictures. A picture that cannot be read is left out here, and reported when it is read."""
-        device = self.mean.device
+        device = self.network.mean.device
         for first in range(0, len(keys), AT_ONCE):
             seen = []
             for key in keys[first : first + AT_ONCE]:
@@ -109,63 +99,41 @@ class PictureEmbedder(Embedder):
                 features = self.pooled(*(tensor.to(device) for tensor in stacked(seen, self.reader.size))).cpu()
                 yield from (row[: len(picture.boxes)].numpy() for row, picture in zip(features, seen, strict=True))
 
-    def forward(
-        self, pixels: Tensor, sizes: Tensor, rois: Tensor, source: Tensor, features: Tensor, **collated: Any
-    ) -> Segment:
-        """`features` (B, N, W): the weights of W regions for each slot, see `reader`."""
-        values = self._features(pixels, sizes, rois, source, features, collated.get("picture"))
-        self._seen = pixels, values  # for the terms that the input adds to other slots
-        return self.inner(features=values, **collated)
+    def forward(self, **collated: Any) -> Segment:
+        inner = self._with_features(collated)
+        self._seen = collated["pixels"], inner["features"]  # for the terms that the input adds to other slots
+        return self.inner(**inner)
 
-    def _features(
-        self,
-        pixels: Tensor,
-        sizes: Tensor,
-        rois: Tensor,
-        source: Tensor,
-        weights: Tensor,
-        picture: Tensor | None = None,
-    ) -> Tensor:
-        """The features (B, N, D) of slots."""
-        regions = self.pooled(pixels, sizes, rois).to(weights.dtype)  # (Q, R, D)
+    def _features(self, collated: Mapping[str, Tensor]) -> Tensor:
+        """The features (B, N, D) of slots; `features` (B, N, W) are the weights of W regions for each, see `reader`."""
+        rois, source, weights = collated["rois"], collated["source"], collated["features"]
+        regions = self.pooled(collated["pixels"], collated["sizes"], rois).to(weights.dtype)  # (Q, R, D)
         shown = regions[source].flatten(1, 2)  # (B, P x R, D)
         weights = weights[..., : rois.shape[1]]  # (B, N, R)
         if source.shape[1] > 1:
-            assert picture is not None  # the reader numbers the pictures of a row
             places = torch.arange(source.shape[1], device=weights.device)
-            of_picture = picture.unsqueeze(-1) == places  # (B, N, P)
+            of_picture = collated["picture"].unsqueeze(-1) == places  # (B, N, P)
             weights = (of_picture.unsqueeze(-1) * weights.unsqueeze(-2)).flatten(-2)  # (B, N, P x R)
         return weights @ shown
 
     def pooled(self, pixels: Tensor, sizes: Tensor, rois: Tensor) -> Tensor:
         """Features (Q, R, D) of the regions (Q, R, 4) of pictures. See `PictureReader.collate`."""
-        place = torch.arange(pixels.shape[-1], device=pixels.device)
-        inside = (place < sizes[:, 1:]).unsqueeze(2) & (place < sizes[:, :1]).unsqueeze(1)  # (Q, S, S)
-        values = (pixels.to(self.mean.dtype) / 255 - self.mean) / self.deviation
-        maps = feature_maps(self.network, values * inside.unsqueeze(1), self.channels)
-        extents = sizes / pixels.shape[-1]
-        return self.pooling.pool(maps.float(), extents, list(rois.float())).unflatten(0, (len(rois), -1))
+        maps, extents = self.network(pixels, sizes)
+        return self.pooling.pool(maps, extents, list(rois.float())).unflatten(0, (len(rois), -1))
 
     def add(self, slots: Slots, collated: Mapping[str, Tensor] | None, name: str) -> Tensor | None:
-        return self.inner.add(slots, self._with_features(collated), name)
+        return self.inner.add(slots, collated and self._with_features(collated), name)
 
     def tail_term(self, slots: Slots, collated: Mapping[str, Tensor] | None) -> Tensor | None:
-        term = self.inner.tail_term(slots, self._with_features(collated))
+        term = self.inner.tail_term(slots, collated and self._with_features(collated))
         self._seen = None  # this method is called last
         return term
 
-    def _with_features(self, collated: Mapping[str, Tensor] | None) -> Mapping[str, Tensor] | None:
+    def _with_features(self, collated: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The collated input as the input of features gets it."""
-        if collated is None:
-            return None
-        rest = {key: tensor for key, tensor in collated.items() if key not in PIXELS}
         seen = self._seen  # read once: another thread may replace it
-        if seen is not None and seen[0] is collated["pixels"]:
-            values = seen[1]
-        else:
-            pixels, sizes, rois, source = (collated[key] for key in PIXELS)
-            values = self._features(pixels, sizes, rois, source, collated["features"], collated.get("picture"))
-        return {**rest, "features": values}
+        features = seen[1] if seen and seen[0] is collated["pixels"] else self._features(collated)
+        return {key: tensor for key, tensor in collated.items() if key not in PIXELS} | {"features": features}
 
     def inferred_settings(self) -> dict[str, Any]:
         classes = {"classes": list(self.reader.inner.classes)} if self.reader.inner.classes else {}
@@ -180,3 +148,17 @@ class PictureEmbedder(Embedder):
     def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """The published weights of the input of features; the network has its own."""
         return {f"inner.{name}": tensor for name, tensor in self.inner.published(weights).items()}
+
+
+def recompute(network: nn.Module, name: str) -> None:
+    """Let a timm network recompute its activations in the backward pass. Raises DataError if it cannot."""
+    modules: Iterator[Any] = network.modules()
+    for module in modules:
+        if hasattr(module, "inplace"):  # would change the input that is kept to recompute from
+            module.inplace = False
+    try:
+        getattr(network, "model", network).set_grad_checkpointing(True)
+    except (AttributeError, AssertionError):
+        raise DataError(
+            f"gradient_checkpointing: timm's '{name}' cannot recompute its layers; remove the key"
+        ) from None

@@ -1,4 +1,4 @@
-"""The reader of pictures: pixels and boxes for the network; what the reader of stored features makes of the regions.
+"""Readers of pictures: where they are from; pixels and boxes for a network, read as stored features are.
 
 The reader of features cuts, hides and averages regions, before their features are known. It reads the rows of an
 identity matrix in place of features, so that its result says which regions each slot consists of, and with which
@@ -8,28 +8,71 @@ weights.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from mmgen_vision.cnn import Pooling, fit_picture
+from mmgen_vision.cnn import RoiPooling, fit_picture, stack_pictures
+from PIL import Image
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from mmgen.errors import DataError
 from mmgen.examples import All, Example, ResolvedExample
 from mmgen.features.embedder import StoreReader
+from mmgen.features.images import load_image
 from mmgen.features.store import FeatureStore
-from mmgen.parts import Picture, Record
+from mmgen.parts import Picture, Reader, Record
 from mmgen.tensors import Hiding
 
 from . import Pictures
-from .picture_source import PictureSource
 
 MOST = 100  # regions of a picture for an input of features that does not limit them
+
+
+class PictureSource(Reader):
+    """The part of a reader that finds pictures. `pictures`: those of the data by key."""
+
+    def __init__(self, field: str) -> None:
+        self.field = field
+        self.pictures: Mapping[str, Picture] = {}
+
+    def shown(self, example: ResolvedExample) -> tuple[Any, ...]:
+        """The values of the field: pictures, or keys. Raises DataError if there are none."""
+        values = example.shown(self.field)
+        if not values:
+            raise DataError(
+                f"example '{example.id}' has no {self.field}; its inputs are: {', '.join(example.inputs) or 'none'}",
+            )
+        return tuple(values)
+
+    def picture(self, value: Any, example: str) -> Picture:
+        """The picture of a value: a key of the data, or a picture. `example`: its id, for errors. Raises DataError."""
+        if isinstance(value, Picture):
+            return value
+        if not isinstance(value, str):
+            raise DataError(f"{self.field} of '{example}' is {value!r:.60}; expected a picture or its key")
+        if value not in self.pictures:
+            raise DataError(
+                f"{self.field} of '{example}': no picture has the key '{value:.60}'; give a picture of the data, or a "
+                "file"
+            )
+        return self.pictures[value]
+
+    def opened(self, value: Any, example: str) -> Image.Image:
+        """The image of a value. Raises DataError."""
+        try:
+            return load_image(self.picture(value, example))
+        except (DataError, OSError) as error:
+            raise DataError(f"{self.field} of '{example}': {error}") from None
+
+    @staticmethod
+    def identity(value: Any) -> object:
+        """Equal for values that show equal pictures."""
+        return value if isinstance(value, str) else id(value)
 
 
 @dataclass(frozen=True)
@@ -42,15 +85,15 @@ class Seen:
 
 
 class PictureReader(PictureSource):
-    """Reads pictures of the data, of a folder, or of a query.
+    """Reads pictures of the data, or of a query.
 
     inner    the reader of features
     pooling  what the boxes of a picture are
     size     side of the network's square, in pixels
     """
 
-    def __init__(self, config: Pictures, inner: StoreReader, pooling: Pooling, size: int) -> None:
-        super().__init__(config)
+    def __init__(self, config: Pictures, inner: StoreReader, pooling: RoiPooling, size: int) -> None:
+        super().__init__(config.fields[0])
         self.inner, self.pooling, self.size, self.boxes = inner, pooling, size, config.boxes
         self.hides = inner.hides  # type: ignore[misc]
         self.most = inner.limit or MOST
@@ -91,8 +134,6 @@ class PictureReader(PictureSource):
     def _with_boxes(self, picture: Picture, path: Path) -> Picture:
         """The picture with the boxes of the store."""
         self._store = self._store or FeatureStore(path)
-        if picture.key not in self._store:
-            raise DataError(f"{path}: no boxes for image '{picture.key}'; extract them, or leave the image out")
         record = self._store.read(picture.key, self.most)
         if record.boxes is None:
             raise DataError(f"{path}: image '{picture.key}' has no boxes; use a store with boxes")
@@ -127,8 +168,5 @@ class PictureReader(PictureSource):
 def stacked(pictures: Sequence[Seen], size: int) -> tuple[Tensor, Tensor, Tensor]:
     """Pixels (Q, 3, size, size) uint8, sizes (Q, 2), the width and height in pixels that each picture covers, and the
     boxes (Q, R, 4) to pool, padded with 0."""
-    pixels = torch.zeros(len(pictures), 3, size, size, dtype=torch.uint8)
-    sizes = torch.tensor([seen.pixels.shape[1::-1] for seen in pictures])
-    for square, seen, (width, height) in zip(pixels, pictures, sizes.tolist(), strict=True):
-        square[:, :height, :width] = torch.from_numpy(seen.pixels).permute(2, 0, 1)
+    pixels, sizes = stack_pictures([seen.pixels for seen in pictures], size)
     return pixels, sizes, pad_sequence([torch.from_numpy(seen.boxes) for seen in pictures], True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from mmgen_vision.boxes import WHOLE, Box, cells
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
@@ -17,7 +18,7 @@ from mmgen.parts import Backbone, Embedder, Picture
 from mmgen.tensors import Segment
 
 from . import PictureTokens
-from .picture_source import PictureSource
+from .picture_reader import PictureSource
 from .seeing import SeeingBackbone, surroundings
 
 
@@ -40,7 +41,7 @@ class TokenReader(PictureSource):
     """Reads pictures through the encoder's own processor, before it scales their values."""
 
     def __init__(self, config: PictureTokens, backbone: SeeingBackbone) -> None:
-        super().__init__(config)
+        super().__init__(config.fields[0])
         self.processor = backbone.processor
         self.tokenizer = copy.deepcopy(backbone.tokenizer)  # that of texts is set to know no special tokens
         self.pad_id, self.image_id, self.tokens = backbone.pad_id, backbone.image_id, backbone.tokens_per_tile
@@ -79,23 +80,19 @@ class TokenReader(PictureSource):
     def collate(self, items: Sequence[tuple[Tensor, tuple[Tiled, ...]]]) -> dict[str, Tensor]:
         """ids and mask (B, N); pixels (T, 3, S, S) uint8 of the tiles of every picture of the batch, once; tile_slots
         (B, N), the number of the state among the T x K that a slot shows, -1 for the word embedding of its token."""
-        first: dict[object, int] = {}
-        tiles: list[Tensor] = []
-        for _, pictures in items:
-            for picture in pictures:
-                if picture.identity not in first:
-                    first[picture.identity] = sum(map(len, tiles)) * self.tokens
-                    tiles.append(picture.pixels)
+        tiles = {picture.identity: picture.pixels for _, pictures in items for picture in pictures}
+        states = torch.arange(sum(map(len, tiles.values())) * self.tokens)
+        shown = dict(zip(tiles, states.split([len(pixels) * self.tokens for pixels in tiles.values()]), strict=True))
         rows = []
         for ids, pictures in items:
-            shown = [first[picture.identity] + torch.arange(len(picture.pixels) * self.tokens) for picture in pictures]
-            rows.append(torch.full_like(ids, -1).masked_scatter(ids == self.image_id, torch.cat(shown)))
+            places = torch.cat([shown[picture.identity] for picture in pictures])
+            rows.append(torch.full_like(ids, -1).masked_scatter(ids == self.image_id, places))
         lengths = torch.tensor([len(ids) for ids, _ in items])
         ids = pad_sequence([ids for ids, _ in items], True, self.pad_id)
         return {
             "ids": ids,
             "mask": torch.arange(ids.shape[1]) < lengths.unsqueeze(1),
-            "pixels": torch.cat(tiles),
+            "pixels": torch.cat([*tiles.values()]),
             "tile_slots": pad_sequence(rows, True, -1),
         }
 
@@ -124,8 +121,7 @@ class TokenEmbedder(Embedder):
             self.register_buffer(name, torch.tensor(values).view(-1, 1, 1) / scale, persistent=False)
 
     def prepare(self, pictures: Mapping[str, Picture]) -> None:
-        """Takes the pictures of the data, or of the folder that the config names."""
-        self.reader.take(pictures, required=False)
+        self.reader.pictures = pictures
 
     def forward(self, ids: Tensor, mask: Tensor, pixels: Tensor, tile_slots: Tensor) -> Segment:
         backbone = self._backbone[0]
@@ -138,36 +134,19 @@ class TokenEmbedder(Embedder):
     def describe(self, example: ResolvedExample) -> dict[str, Any]:
         """The tokens with their boxes in the picture; tokens around tiles have the picture as their box."""
         names: list[str] = []
-        boxes: list[tuple[float, ...]] = []
+        boxes: list[Box] = []
         places: list[int] = []
         values = self.reader.shown(example)
         for place, value in enumerate(values):
             picture = self.reader.tiled(value, example.id)
-            tokens = self.reader.tokenizer.convert_ids_to_tokens(self.reader.ids(picture))
-            patches = iter(patch_boxes(picture, self.reader.tokens))
-            of_slots = [
-                next(patches) if token == self.reader.tokenizer.convert_ids_to_tokens(self.reader.image_id) else None
-                for token in tokens
-            ]
-            names += tokens
-            boxes += [box or (0.0, 0.0, 1.0, 1.0) for box in of_slots]
-            places += [place] * len(tokens)
+            ids, patches = self.reader.ids(picture), iter(patch_boxes(picture, self.reader.tokens))
+            names += self.reader.tokenizer.convert_ids_to_tokens(ids)
+            boxes += [next(patches) if token == self.reader.image_id else WHOLE for token in ids]
+            places += [place] * len(ids)
         return {"names": names, "boxes": boxes, **({"pictures": places} if len(values) > 1 else {})}
 
 
-def patch_boxes(picture: Tiled, tokens: int) -> list[tuple[float, float, float, float]]:
+def patch_boxes(picture: Tiled, tokens: int) -> list[Box]:
     """The boxes of the tokens of all tiles, relative to the picture."""
     side = round(tokens**0.5)
-    grid = [(row, column) for row in range(picture.rows) for column in range(picture.columns)]
-    tiles = [(row, column, picture.rows, picture.columns) for row, column in grid] + [(0, 0, 1, 1)]
-    return [
-        (
-            (column + across / side) / columns,
-            (row + down / side) / rows,
-            (column + (across + 1) / side) / columns,
-            (row + (down + 1) / side) / rows,
-        )
-        for row, column, rows, columns in tiles
-        for down in range(side)
-        for across in range(side)
-    ]
+    return [box for tile in (*cells(picture.rows, picture.columns), WHOLE) for box in cells(side, side, tile)]

@@ -17,22 +17,14 @@ TILE = "<row_{row}_col_{column}>"
 TILES = 6  # rows and columns of tiles that have tokens
 
 
-class PictureInput(mmgen.EmbedderConfig):
-    """Base of inputs that read pictures."""
-
-    takes = "picture"
-
-    images: Path | None = Field(None, description="folder of images, instead of the pictures of the data set")
-
-
-class Pictures(PictureInput):
+class Pictures(mmgen.EmbedderConfig):
     """Pictures through a network that trains with the model, and then through an input of stored features. With the
-    whole network frozen, it equals this input with features that the extractor stored.
+    whole network frozen (`training.freeze`), it equals this input with features that the extractor stored.
 
-    Which layers train follows VL-BERT's original code, which freezes the first stages and all normalisation layers of
-    the network."""
+    As in VL-BERT's original code, the normalisation layers of the network do not train."""
 
     type: Literal["picture_network"] = "picture_network"
+    takes = "picture"
 
     embedder: SerializeAsAny[mmgen.EmbedderConfig] = Field(
         description='the input of features that gets the features of the network: "regions", "grid" or another'
@@ -44,15 +36,6 @@ class Pictures(PictureInput):
         None,
         description="feature store whose boxes, region names and classes the pictures get, instead of those of the "
         "data set",
-    )
-    frozen_level: int | Literal["all"] | None = Field(
-        None,
-        description="freeze the network up to this level of its feature maps, counted as `level` of the extractor; "
-        '"all": train nothing of it; by default train all',
-    )
-    train_norms: bool = Field(
-        False,
-        description="train the weights and biases of normalisation layers too; the statistics of batch norms stay",
     )
     gradient_checkpointing: bool = Field(
         False, description="recompute the network's activations in the backward pass: less memory, more time"
@@ -89,10 +72,9 @@ class Pictures(PictureInput):
 
         return PictureEmbedder(self, backbone)
 
-    def inner(self) -> mmgen.FeaturesConfig:
-        """The config of the input of features, which reads the same field."""
-        changes = {"fields": self.fields, "width": self.width, "classes": self.classes}
-        inner = self.embedder.model_copy(update=changes)
+    def inner(self, width: int) -> mmgen.FeaturesConfig:
+        """The config of the input of features of a width, which reads the same field."""
+        inner = self.embedder.model_copy(update={"fields": self.fields, "width": width, "classes": self.classes})
         assert isinstance(inner, mmgen.FeaturesConfig)  # checked above
         return inner
 
@@ -108,12 +90,13 @@ class Pictures(PictureInput):
         return self.embedder.optional_fields()
 
 
-class PictureTokens(PictureInput):
+class PictureTokens(mmgen.EmbedderConfig):
     """Pictures as an encoder that sees was pretrained with them: cut into tiles by its own processor, through its
     vision tower and connector, between the tokens that it expects around them. Has no parameters of its own; the
     tower's and the connector's are the backbone's."""
 
     type: Literal["picture_tokens"] = "picture_tokens"
+    takes = "picture"
 
     split: bool | None = Field(
         None, description="cut large pictures into tiles; by default as the encoder's processor says"
@@ -168,11 +151,6 @@ class ModernVBert(Encoder):
         if self.image_size % side:
             raise ValueError(
                 f"image_size: {self.image_size} must be a multiple of patch_size x pixel_shuffle_factor ({side})"
-            )
-        if self.vision_size % self.vision_heads:
-            raise ValueError(
-                f"vision_heads: vision_size ({self.vision_size}) must be a multiple of vision_heads "
-                f"({self.vision_heads})"
             )
 
     def build(self, texts=None, folder: Path | None = None):

@@ -1,4 +1,4 @@
-"""The embedder of regions: W x (features, box), bertgen section 3; the words of their boxes; its reader."""
+"""The embedder of regions: W x (features, box), bertgen section 3; the words of boxes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,6 @@ from mmgen.tensors import Segment
 from . import Regions
 
 
-class RegionReader(StoreReader):
-    """Reads regions; hides a region by setting its features to 0."""
-
-    hides = "regions"
-
-
 class RegionEmbedder(StoredEmbedder):
     """features (B, N, D), boxes (B, N, 4) -> states (B, N, E), N at most `max_regions`.
 
@@ -35,7 +29,8 @@ class RegionEmbedder(StoredEmbedder):
     box_words: float
 
     def __init__(self, config: Regions, backbone: Backbone) -> None:
-        super().__init__(config, backbone, RegionReader(config, config.max_regions))
+        super().__init__(config, backbone, StoreReader(config, config.max_regions))
+        self.reader.hides = "regions"  # type: ignore[misc]
         self.box_words, self.box_scale = config.box_words, config.box_scale
         if config.box_words:
             self._backbone = [backbone]  # in a list, so that its weights are not counted as the input's

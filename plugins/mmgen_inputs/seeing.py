@@ -15,7 +15,7 @@ from transformers import AutoImageProcessor, Idefics3ImageProcessor, PreTrainedM
 
 from mmgen.errors import DataError, RunError
 
-from . import AROUND, IMAGE, TILE, WHOLE, ModernVBert
+from .pictures import AROUND, IMAGE, TILE, WHOLE, ModernVBert
 
 
 class SeeingBackbone(EncoderBackbone):

@@ -41,13 +41,12 @@ class TextReader(Reader):
 
     def text(self, example: ResolvedExample) -> str:
         """The texts of all fields, joined by spaces. Raises DataError if the example lacks a field."""
-        texts = [example.inputs.get(field) for field in self.fields]
-        for field, text in zip(self.fields, texts, strict=True):
-            if not isinstance(text, str):
+        for field in self.fields:
+            if not isinstance(example.inputs.get(field), str):
                 raise DataError(
                     f"example '{example.id}' has no {field}; its inputs are: {', '.join(example.inputs) or 'none'}",
                 )
-        return " ".join(map(str, texts))
+        return " ".join(example.inputs[field] for field in self.fields)
 
     def read(self, example: ResolvedExample) -> Tensor:
         return torch.tensor(self._tokenise(self.text(example)) + self.suffix, dtype=torch.long)
@@ -65,9 +64,8 @@ class TextReader(Reader):
         ids, labels = item.clone(), torch.full_like(item, -100)
         token_ids = item[: len(item) - len(self.suffix)].tolist()
         words = self._tokens_by_word(token_ids) if hiding.whole_words else [[index] for index in range(len(token_ids))]
-        hidden_words = [word for word in words if draw.random() < hiding.rate]
         masked_share, random_share = hiding.replace
-        for word in hidden_words:
+        for word in [word for word in words if draw.random() < hiding.rate]:
             number = draw.random()
             for index in word:
                 labels[index] = item[index]
@@ -90,15 +88,12 @@ class TextReader(Reader):
     def _continues_word(self, token: str) -> bool:
         """Whether a token continues the previous word. WordPiece marks continuations ("##s"); byte-level BPE and
         SentencePiece mark tokens that begin a word."""
-        start_marks = [mark for mark in ("\u0120", "\u2581") if self._word_marks[mark]]
-        return not token.startswith(tuple(start_marks)) if start_marks else token.startswith("##")
+        return not token.startswith(self._start_marks) if self._start_marks else token.startswith("##")
 
     @cached_property
-    def _word_marks(self) -> dict[str, bool]:
-        """Which marks of word beginnings the vocabulary uses."""
-        return {
-            mark: any(token.startswith(mark) for token in self.tokenizer.get_vocab()) for mark in ("\u0120", "\u2581")
-        }
+    def _start_marks(self) -> tuple[str, ...]:
+        """The marks of word beginnings that the vocabulary uses."""
+        return tuple({token[:1] for token in self.tokenizer.get_vocab()} & {"\u0120", "\u2581"})
 
     @cached_property
     def _ordinary_ids(self) -> list[int]:
@@ -123,9 +118,7 @@ class TextEmbedder(Embedder):
         super().__init__()
         self.reader = TextReader(config, backbone)
         self.token_type = config.token_type
-        self._backbone = [
-            backbone
-        ]  # in a list, because the word embeddings are registered and trained with the backbone
+        self._backbone = [backbone]  # in a list, because its word embeddings are registered and trained with it
 
     def forward(self, ids: Tensor, mask: Tensor) -> Segment:
         types = torch.full_like(ids, self.token_type) if self.token_type else None
@@ -136,11 +129,8 @@ class TextEmbedder(Embedder):
         tokenizer = self.reader.tokenizer
         ids = self.reader.read(example).tolist()
         description: dict[str, Any] = {"names": tokenizer.convert_ids_to_tokens(ids)}
-        ids = ids[: len(ids) - len(self.reader.suffix)]
         if getattr(tokenizer, "is_fast", False):
             text = self.reader.text(example)
-            description |= {
-                "text": text,
-                "spans": [list(span) for span in self.reader.encode.letters(text)[: len(ids)]],
-            }
+            spans = self.reader.encode.letters(text)[: len(ids) - len(self.reader.suffix)]
+            description |= {"text": text, "spans": [list(span) for span in spans]}
         return description

@@ -7,7 +7,7 @@ read in `mmgen_data`, and the drawn versions are in `mmgen_scenes`.
 import mmgen
 
 from .captions import CocoCaptions
-from .cards import BoxesCard, ChoiceCard, LabelCard, NamedTextsCard, RegionCard
+from .cards import BoxesCard, ChoiceCard, LabelCard, RegionCard
 from .flickr30k import Flickr30kEntities, PhraseRecall
 from .nlvr2 import Nlvr2, PairAccuracy
 from .refcoco import BoxAccuracy, Refcoco
@@ -27,4 +27,4 @@ def register_datasets():
 
 @mmgen.hookimpl
 def register_renderers():
-    return [LabelCard, ChoiceCard, NamedTextsCard, RegionCard, BoxesCard]
+    return [LabelCard, ChoiceCard, RegionCard, BoxesCard]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 from mmgen_vision.boxes import RIGHT, iou
 from mmgen_vision.mentions_config import BEHIND, Mention
@@ -12,34 +12,30 @@ from mmgen_vision.truths import right_label
 
 import mmgen
 from mmgen.cards import Bar, Box, Card, Choice, Piece, corners, letter
-from mmgen.examples import Generation, Prediction, ResolvedExample
+from mmgen.examples import Prediction, ResolvedExample
 
 BARS = 5  # maximum number of answers shown for a label
-LEAST = 0.005  # minimum share of the third and later answers
 
 
 class OwnRenderer(mmgen.RendererConfig):
     """A renderer that needs nothing but its config. A subclass has `card` and `line`, as `mmgen.parts.Renderer`."""
-
-    def card(self, example: ResolvedExample, prediction: Any) -> Card:
-        raise NotImplementedError
-
-    def line(self, example: ResolvedExample, prediction: Any) -> str:
-        raise NotImplementedError
 
     def build(self):
         return self
 
 
 class LabelCard(OwnRenderer):
-    """Labels: the most probable answers as bars, and which of them are right (labels "answers", of people, or
-    "truth")."""
+    """Labels: the most probable answers as bars, which of them are right (labels "answers", of people, or "truth"), and
+    the words of texts that name objects of the picture."""
 
     type: Literal["label_card"] = "label_card"
     renders = frozenset({"label"})
 
     def card(self, example: ResolvedExample, prediction: Prediction) -> Card:
-        return label_card(prediction, example.labels.get("answers") or right_label(example))
+        named = NamedObjects()
+        texts = named.texts(example)
+        card = label_card(prediction, example.labels.get("answers") or right_label(example))
+        return replace(card, texts=texts, objects=named.objects)
 
     def line(self, example: ResolvedExample, prediction: Prediction) -> str:
         return str(prediction.value["label"])
@@ -72,23 +68,6 @@ class ChoiceCard(OwnRenderer):
         return texts[best] if texts else letter(best)
 
 
-class NamedTextsCard(OwnRenderer):
-    """VCR's texts: the words that name objects, for a step that generates text or classifies choices."""
-
-    type: Literal["vcr_texts_card"] = "vcr_texts_card"
-    renders = frozenset({"text", "label"})
-    datasets = ("vcr", "vcr_texts", "scene_choices")
-
-    def card(self, example: ResolvedExample, prediction: Prediction | Generation) -> Card:
-        named = NamedObjects()
-        texts = named.texts(example)
-        card = Card() if isinstance(prediction, Generation) else label_card(prediction, right_label(example))
-        return replace(card, texts=texts, objects=named.objects)
-
-    def line(self, example: ResolvedExample, prediction: Prediction | Generation) -> str:
-        return prediction.text if isinstance(prediction, Generation) else prediction.value["label"]
-
-
 class RegionCard(OwnRenderer):
     """Regions: the chosen one beside the right one (label "box", of the first picture), and how much they overlap."""
 
@@ -98,16 +77,14 @@ class RegionCard(OwnRenderer):
     def card(self, example: ResolvedExample, prediction: Prediction) -> Card:
         box, right = prediction.value["box"], example.labels.get("box")
         picture = prediction.value.get("picture", 0)
-        line = "a region" + (f" of picture {picture + 1}" if picture else "")
-        if right is None:
-            return Card(line=line, confidence=prediction.score, box=_box(box))
-        shared, enough = overlap(box, right)
+        line = f"a region of picture {picture + 1}" if picture else "a region"
+        shared, enough = overlap(box, right or box)
         return Card(
-            line=line if picture else f"overlap {round(100 * shared)}\u202f%",
+            line=line if picture or right is None else f"overlap {round(100 * shared)}\u202f%",
             confidence=prediction.score,
-            right=enough and not picture,
-            box=_box(box),
-            right_box=_box(right),
+            right=None if right is None else enough and not picture,
+            box=box,
+            right_box=right,
         )
 
     def line(self, example: ResolvedExample, prediction: Prediction) -> str:
@@ -130,25 +107,19 @@ class BoxesCard(OwnRenderer):
             line=self._rank(boxes, right),
             confidence=prediction.score if boxes else None,
             right=None if right is None else bool(boxes) and overlap(boxes[0], right)[1],
-            box=_box(boxes[0]) if boxes else None,
-            right_box=None if right is None else _box(right),
+            box=boxes[0] if boxes else None,
+            right_box=right,
             texts={"caption": pieces} if phrases else {},
         )
 
     def line(self, example: ResolvedExample, prediction: Prediction) -> str:
-        boxes = prediction.value
-        more = f" and {len(boxes) - 1} more" if len(boxes) > 1 else ""
-        return corners(boxes[0]) + more if boxes else "no box"
+        return corners(prediction.value[0]) if prediction.value else "no box"
 
     def _rank(self, boxes: Sequence[Box], right: Box | None) -> str:
         if not boxes or right is None:
             return f"{len(boxes) or 'no'} box{'es' * bool(boxes)}"
-        overlaps = [overlap(box, right) for box in boxes]
-        rank = next((place for place, (_, enough) in enumerate(overlaps, 1) if enough), 0)
-        if not rank:
-            return f"none of {len(boxes)} boxes is right"
-        shared = f", overlap {round(100 * overlaps[0][0])}\u202f%" if rank == 1 else ""
-        return f"right at rank {rank} of {len(boxes)}{shared}"
+        ranks = [rank for rank, box in enumerate(boxes, 1) if overlap(box, right)[1]]
+        return f"right at rank {ranks[0]} of {len(boxes)}" if ranks else f"none of {len(boxes)} boxes is right"
 
 
 class NamedObjects:
@@ -183,13 +154,12 @@ def label_card(prediction: Prediction, answers: Mapping[str, float]) -> Card:
     unknown."""
     best = prediction.value["label"]
     shares = prediction.value.get("probabilities") or {best: prediction.score}
-    order = sorted(shares.items(), key=lambda pair: -pair[1])
-    shown = [pair for place, pair in enumerate(order[:BARS]) if place < 2 or pair[1] >= LEAST]
-    by_weight = sorted(answers.items(), key=lambda pair: -pair[1])
+    shown = sorted(shares.items(), key=lambda pair: -pair[1])[:BARS]
+    right = [answer for answer, weight in sorted(answers.items(), key=lambda pair: -pair[1]) if weight > 0]
     return Card(
-        bars=tuple(Bar(text, share, text == best, answers.get(text, 0) > 0) for text, share in shown),
-        right=answers.get(best, 0) > 0 if answers else None,
-        answers=tuple(answer for answer, weight in by_weight if weight > 0),
+        bars=tuple(Bar(text, share, text == best, text in right) for text, share in shown),
+        right=best in right if answers else None,
+        answers=tuple(right),
     )
 
 
@@ -197,8 +167,3 @@ def overlap(box: Sequence[float], right: Sequence[float]) -> tuple[float, bool]:
     """Intersection over union of a box and the right box, and whether the box counts as right."""
     shared = float(iou(box, right)[0, 0])
     return shared, shared >= RIGHT
-
-
-def _box(numbers: Sequence[float]) -> Box:
-    x0, y0, x1, y1 = numbers
-    return (x0, y0, x1, y1)

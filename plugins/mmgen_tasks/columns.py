@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from mmgen_vision.configs import By, ScoringConfig
+from mmgen_vision.configs import ScoringConfig
+from pydantic import Field
 
 from mmgen.errors import DataError
 from mmgen.examples import Example, Prediction, Scores
@@ -46,10 +47,27 @@ def prediction_value(value: object, key: str, example_id: str) -> object:
     return value[key]
 
 
-class Accuracy(ScoringConfig):
-    """A metric of predictions that are right or wrong, in percent of the examples with its label."""
+class ByFacts(ScoringConfig):
+    """A metric with a column for every kind of example."""
 
-    by: tuple[str, ...] = By
+    by: tuple[str, ...] = Field(
+        (),
+        description='facts of examples, such as "form" of drawn data or "question_type" of VQA: every value of these '
+        "facts has a column",
+    )
+
+    def by_facts(self, columns: Mapping[str, Column], examples: Sequence[Example]) -> dict[str, Column]:
+        """Columns of the kinds of examples. `columns`: what stands before the kind -> the column."""
+        return {
+            f"{before}{kind}": values
+            for before, column in columns.items()
+            for fact in self.by
+            for kind, values in by_kind(column, examples, fact).items()
+        }
+
+
+class Accuracy(ByFacts):
+    """A metric of predictions that are right or wrong, in percent of the examples with its label."""
 
     def is_right(self, prediction: Prediction, example: Example) -> bool:
         """Whether a prediction is right. Raises DataError."""
@@ -66,8 +84,9 @@ class Accuracy(ScoringConfig):
             for prediction, example in zip(generations, examples, strict=True)
         ]
         columns = self.columns(right, examples)
-        for name in [name for name in columns if name not in ("consistency", "Q->AR")]:
-            for fact in self.by:
-                before = "" if name == "accuracy" else f"{name} "
-                columns |= {before + kind: values for kind, values in by_kind(columns[name], examples, fact).items()}
-        return scores(columns, unknown(right, f"label '{label}'"))
+        apart = {
+            "" if name == "accuracy" else f"{name} ": column
+            for name, column in columns.items()
+            if name not in ("consistency", "Q->AR")
+        }
+        return scores(columns | self.by_facts(apart, examples), unknown(right, f"label '{label}'"))

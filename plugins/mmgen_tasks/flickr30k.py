@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from mmgen_vision.boxes import RIGHT, Box, box_array, iou, most_often_right
-from mmgen_vision.configs import About, Published, ScoringConfig
+from mmgen_vision.configs import About, Published
 from mmgen_vision.flickr30k_files import ANNOTATIONS, SENTENCES, SOURCE, Phrase, read_annotation, read_sentences
-from pydantic import Field
 
 from mmgen.errors import DataError
 from mmgen.examples import Example, Prediction, Scores
 from mmgen.files import image_key
 from mmgen.reading.text import read_text
 
-from .columns import Column, by_kind, means, scores, unknown
+from .columns import ByFacts, Column, means, scores, unknown
 from .refcoco import CHANCE
 
 if TYPE_CHECKING:
@@ -38,12 +38,9 @@ class Flickr30kEntities(Published):
     labels: ClassVar[tuple[str, ...]] = ("phrases",)
 
     def find(self, finder: Finder, split: str) -> Files:
-        names = self.named_files(split) or (Path(f"{split}.txt"),)
         where = f"unpack annotations.zip of {SOURCE} in data.folder"
-        return {
-            "names": [finder.file(name, where=f"{SOURCE}, {split}.txt") for name in names],
-            "folders": [finder.subfolder(SENTENCES, where), finder.subfolder(ANNOTATIONS, where)],
-        }
+        folders = [finder.subfolder(name, where) for name in (SENTENCES, ANNOTATIONS)]
+        return {"names": finder.files(split, f"{split}.txt"), "folders": folders}
 
     def read(self, data: PublishedData, split: str) -> Iterator[Example | str]:
         """One example per phrase in the split to evaluate, else one per caption.
@@ -56,12 +53,9 @@ class Flickr30kEntities(Published):
         """
         sentences, annotations = data.files[split]["folders"]
         for path in data.files[split]["names"]:
-            for number, name in read_names(path):
-                files = sentences / f"{name}.txt", annotations / f"{name}.xml"
-                if absent := [file for file in files if not file.is_file()]:
-                    raise DataError(f"{path}:{number}: no file {absent[0]}; unpack annotations.zip of {SOURCE}")
-                boxes = read_annotation(files[1]).around()
-                for place, (caption, phrases) in enumerate(read_sentences(files[0])):
+            for name in read_names(path):
+                boxes = read_annotation(annotations / f"{name}.xml").around()
+                for place, (caption, phrases) in enumerate(read_sentences(sentences / f"{name}.txt")):
                     yield from self._examples(split, f"{name}-{place}", image_key(name), caption, phrases, boxes)
 
     def _examples(
@@ -75,40 +69,35 @@ class Flickr30kEntities(Published):
                 boxed.append((place, (phrase.first, phrase.end, box), phrase.types[0]))
         if not boxed:
             yield "caption{s} without a phrase that has one"
-        elif split == self.test_split:
-            for place, labelled, kind in boxed:
-                facts = {"image": key, "type": kind, "types": [kind]}
-                yield Example(f"{name}-{place}", inputs, (), facts, {"phrases": (labelled,)})
-        else:
-            facts = {"image": key, "types": [kind for _, _, kind in boxed]}
-            yield Example(name, inputs, (), facts, {"phrases": tuple(labelled for _, labelled, _ in boxed)})
+        scored = split == self.test_split
+        for group in [[item] for item in boxed] if scored else [boxed] * bool(boxed):
+            kinds = [kind for _, _, kind in group]
+            facts = {"image": key, "types": kinds} | ({"type": kinds[0]} if scored else {})
+            labels = {"phrases": tuple(labelled for _, labelled, _ in group)}
+            yield Example(f"{name}-{group[0][0]}" if scored else name, inputs, (), facts, labels)
 
 
-def read_names(path: Path) -> list[tuple[int, str]]:
-    """The image names of a split with their lines. Raises DataError."""
-    names: dict[str, int] = {}
+def read_names(path: Path) -> Iterator[str]:
+    """The image names of a split. Raises DataError."""
+    names = set[str]()
     for number, line in enumerate(read_text(path).split("\n"), 1):
-        if name := line.strip():
-            if not name.replace("-", "").replace("_", "").isalnum() or len(name) > 200:
+        if (name := line.strip()) and name not in names:
+            if not re.fullmatch(r"[\w-]{1,200}", name):
                 raise DataError(f"{path}:{number}: '{name:.60}' is not an image name; use letters, digits, - and _")
-            if name in names:
-                raise DataError(f"{path}:{number}: duplicate image {name}, first on line {names[name]}")
-            names[name] = number
-    return [(number, name) for name, number in names.items()]
+            names.add(name)
+            yield name
 
 
-class PhraseRecall(ScoringConfig):
+class PhraseRecall(ByFacts):
     """Recall of phrases' boxes at 1, 5 and 10, and the upper bound, in percent (Plummer et al., 2015).
 
     Of examples with one phrase: those that have a right box among the likeliest 1, 5, 10 or all. A box is right whose
-    intersection over union with the phrase's box is 0.5 or more.
+    intersection over union with the phrase's box is 0.5 or more. Columns of the facts `by`, such as "type", are R@1.
     """
 
     type: Literal["phrase_recall"] = "phrase_recall"
     judges = frozenset({"boxes"})
     required_labels = ("phrases",)
-
-    by_phrase_type: bool = Field(False, description="add a column of R@1 for each type of phrase")
 
     def score(self, generations: Sequence[Prediction], examples: Sequence[Example]) -> Scores:
         ranks = [_rank(prediction, example) for prediction, example in zip(generations, examples, strict=True)]
@@ -117,8 +106,7 @@ class PhraseRecall(ScoringConfig):
             return [None if rank is None else 100.0 * (rank < most) for rank in ranks]
 
         columns = {**{f"R@{most}": within(most) for most in (1, 5, 10)}, "upper bound": within(float("inf"))}
-        if self.by_phrase_type:
-            columns = {**by_kind(columns["R@1"], examples, "type"), **columns}
+        columns |= self.by_facts({"": columns["R@1"]}, examples)
         return scores(columns, unknown(ranks, "phrase with a box"))
 
     def references(self, examples: Sequence[Example]) -> Scores | None:

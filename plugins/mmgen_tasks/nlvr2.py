@@ -55,7 +55,8 @@ class Statement(Row):
 
 
 class Nlvr2(Published):
-    """NLVR2: is a statement true of two photographs?"""
+    """NLVR2: is a statement true of two photographs? `files = { dev = "balanced/balanced_dev.json" }` names one of the
+    published subsets."""
 
     type: Literal["nlvr2"] = "nlvr2"
     about = About(
@@ -68,16 +69,9 @@ class Nlvr2(Published):
 
     validation_split: str = Field("dev", description="the split whose loss is measured during training")
     test_split: str = Field("test1", description="the split that every step predicts and is scored on")
-    pairs: Literal["all", "balanced", "unbalanced"] = Field(
-        "all", description="all pairs of dev and test1, or one of the published subsets; train always has all pairs"
-    )
 
     def find(self, finder: Finder, split: str) -> Files:
-        names = [f"{split}.json"]
-        if self.pairs != "all" and split in ("dev", "test1"):
-            names = [f"{self.pairs}/{self.pairs}_{split}.json", f"{self.pairs}_{split}.json"]
-        files = [finder.file(name) for name in self.named_files(split)]
-        return {"statements": files or [finder.file(*names, where=f"{self.about.source}/{names[0]}")]}
+        return {"statements": finder.files(split, f"{split}.json")}
 
     def read(self, data: PublishedData, split: str) -> Iterator[Example | str]:
         """Examples by the identifier, "dev-850-0-1".
@@ -144,13 +138,12 @@ class PairResults(ResultFiles):
     def read(self, path: Path, examples: Sequence[Example]) -> dict[str, Any]:
         values: dict[str, Any] = {}
         for number, cells in rows(path):
-            if number == 1 and cells[0].lower() in ("identifier", "id"):
-                continue
-            if len(cells) < 2 or truth_of(cells[1].strip()) is None:
+            identifier, label = (*map(str.strip, cells), "")[:2]
+            if (truth := truth_of(label)) is None:
                 raise DataError(f"{path}:{number}: a line must be IDENTIFIER,True or IDENTIFIER,False")
-            if (identifier := cells[0].strip()) in values:
+            if identifier in values:
                 raise DataError(f"{path}:{number}: duplicate id '{identifier:.60}'")
-            values[identifier] = {"label": LABELS[bool(truth_of(cells[1].strip()))]}
+            values[identifier] = {"label": LABELS[truth]}
         return values
 
     def write(self, values: Mapping[str, Any], examples: Sequence[Example]) -> str:

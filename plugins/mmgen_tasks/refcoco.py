@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
@@ -11,7 +12,6 @@ from mmgen_vision.configs import About, Published
 from mmgen_vision.lines import read_value
 from pydantic import Field
 
-from mmgen.configs import RelativeTo
 from mmgen.errors import DataError
 from mmgen.examples import Example, Prediction, Scores
 from mmgen.reading.rows import Id, Key, Line, Row, raw_rows, validated
@@ -42,7 +42,6 @@ class Ref(Row):
     split: Line
     ann_id: Id
     sentences: list[Sentence]
-    image_id: Id | None = None
     ref_id: Id | None = None
 
 
@@ -72,9 +71,8 @@ class AnnotationRow(Row):
 
 
 class Thing(NamedTuple):
-    """An annotated thing of a picture: its id and key, the box (None outside of the picture), and what it is."""
+    """An annotated thing of a picture: the picture's key, the box (None outside of the picture), and what it is."""
 
-    image: str
     key: str
     box: Box | None
     name: str
@@ -93,15 +91,6 @@ class Refcoco(Published):
     release: Literal["refcoco", "refcoco+", "refcocog"] = Field(
         "refcoco+", description="the release; its files are in `folder`, or in the subfolder of this name"
     )
-    split_by: Literal["unc", "google", "umd"] | None = Field(
-        None, description="the authors of the splits; unc by default, umd for refcocog"
-    )
-    refs: Annotated[Path | None, RelativeTo("folder")] = Field(
-        None, description="the file of expressions, instead of refs(SPLIT_BY).p"
-    )
-    instances: Annotated[Path | None, RelativeTo("folder")] = Field(
-        None, description="the file of boxes, instead of instances.json"
-    )
 
     @property
     def about(self):  # type: ignore[override]
@@ -111,62 +100,58 @@ class Refcoco(Published):
     def below(self):  # type: ignore[override]
         return (self.release,)
 
-    def _splitter(self) -> str:
-        return self.split_by or ("umd" if self.release == "refcocog" else "unc")
-
     def names(self) -> tuple[str, ...]:
-        return ("train", "val", *(("testA", "testB") if self._splitter() == "unc" else ("test",)))
+        return ("train", "val", *(("test",) if self.release == "refcocog" else ("testA", "testB")))
 
     def find(self, finder: Finder, split: str) -> Files:
         where = f"web.archive.org/web/2022/{SERVER}/{self.release}.zip (the original server is down)"
-        refs = [self.refs] if self.refs else [f"refs({self._splitter()}).{ending}" for ending in ("p", "json")]
-        instances = finder.file(self.instances or "instances.json", where=where)
-        return {"refs": [finder.file(*refs, where=where)], "instances": [instances]}
+        authors = "umd" if self.release == "refcocog" else "unc"
+        refs = [f"refs({authors}).{ending}" for ending in ("p", "json")]
+        return {"refs": [finder.file(*refs, where=where)], "instances": [finder.file("instances.json", where=where)]}
 
     def read(self, data: PublishedData, split: str) -> Iterator[Example | str]:
         """Examples by the expression's `sent_id`: inputs "image" and "expression"; label "box"; facts image, category
         (the name of the thing's category) and ref (its `ref_id`). A picture's boxes are those of all its things."""
-        things, seen = self._things(data), set[str]()
-        for place, row in data.once("refs", lambda: self._refs(data)):
+        things = self._things(data)
+        for place, row in data.once("refs", lambda: read_refs(data.main_file(self.train_split))):
             if row.split != split:
                 continue
             thing = things.get(row.ann_id)
-            if thing is None or row.image_id not in (None, thing.image):
+            if thing is None:
                 raise DataError(
-                    f"{place}: ann_id {row.ann_id:.60} is not among the annotations of this image in instances.json; "
-                    "use two files of the same release"
+                    f"{place}: ann_id {row.ann_id:.60} is not in the annotations of instances.json; use two files of "
+                    "the same release"
                 )
             facts = {"image": thing.key, "category": thing.name} | ({"ref": row.ref_id} if row.ref_id else {})
             for sentence in row.sentences:
-                if sentence.sent_id in seen:
-                    raise DataError(f"{place}: duplicate sent_id {sentence.sent_id:.60}")
-                seen.add(sentence.sent_id)
                 if not sentence.sent or thing.box is None:
                     yield "expression{s} without a box" if sentence.sent else "expression{s} without a text"
                 else:
                     inputs = {"image": thing.key, "expression": sentence.sent}
                     yield Example(sentence.sent_id, inputs, (), facts, {"box": thing.box})
 
-    def _refs(self, data: PublishedData) -> list[tuple[str, Ref]]:
-        path = data.main_file(self.train_split)
-        if not isinstance(refs := read_value(path), list):
-            raise DataError(f"{path}: a file of expressions must be a list")
-        return [*validated(((f"{path}: refs[{number}]", ref) for number, ref in enumerate(refs)), Ref)]
-
     def _things(self, data: PublishedData) -> Mapping[str, Thing]:
         """The things of `instances.json`, by their ids."""
         return data.once("things", lambda: read_instances(data.files[self.train_split]["instances"][0]))
 
     def boxes(self, data: PublishedData, key: str) -> tuple[list[Box], list[str]] | None:
-        def by_key() -> dict[str, list[tuple[Box, str]]]:
-            boxes: dict[str, list[tuple[Box, str]]] = {}
-            for thing in self._things(data).values():
-                if thing.box is not None:
-                    boxes.setdefault(thing.key, []).append((thing.box, thing.name))
-            return boxes
-
-        things = data.once("boxes", by_key).get(key)
+        things = [
+            (thing.box, thing.name) for thing in data.once("by key", lambda: self._by_key(data))[key] if thing.box
+        ]
         return ([box for box, _ in things], [name for _, name in things]) if things else None
+
+    def _by_key(self, data: PublishedData) -> Mapping[str, list[Thing]]:
+        things = defaultdict[str, list[Thing]](list)
+        for thing in self._things(data).values():
+            things[thing.key].append(thing)
+        return things
+
+
+def read_refs(path: Path) -> list[tuple[str, Ref]]:
+    """The rows of a file of expressions, with their places. Raises DataError."""
+    if not isinstance(refs := read_value(path), list):
+        raise DataError(f"{path}: a file of expressions must be a list")
+    return [*validated(((f"{path}: refs[{number}]", ref) for number, ref in enumerate(refs)), Ref)]
 
 
 def read_instances(path: Path) -> dict[str, Thing]:
@@ -179,7 +164,7 @@ def read_instances(path: Path) -> dict[str, Thing]:
             raise DataError(f"{place}: image_id {row.image_id:.60} is not among the images")
         x, y, width, height = row.bbox
         box = relative((x, y, x + width, y + height), picture.width, picture.height)
-        things[row.id] = Thing(picture.id, picture.file_name or picture.id, box, names.get(row.category_id or "", ""))
+        things[row.id] = Thing(picture.file_name or picture.id, box, names.get(row.category_id or "", ""))
     return things
 
 

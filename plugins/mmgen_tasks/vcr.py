@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import prod
+from itertools import cycle
+from math import inf, isfinite, prod
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from mmgen_vision.boxes import Box, relative
+from mmgen_vision.boxes import WHOLE, Box, relative
 from mmgen_vision.configs import About, Published
 from mmgen_vision.items import CHOICES, NAMES, PERSON, Item, Text
 from pydantic import AfterValidator, Field
@@ -35,7 +37,7 @@ snowboard sportsball kite baseballbat baseballglove skateboard surfboard tennisr
 spoon bowl banana apple sandwich orange broccoli carrot hotdog pizza donut cake chair couch pottedplant bed diningtable
 toilet tv laptop mouse remote keyboard cellphone microwave oven toaster sink refrigerator book clock vase scissors
 teddybear hairdrier toothbrush""".split()  # COCO's 80 classes in COCO's order, which are VCR's objects
-WHOLE_NAME, WHOLE_BOX = "the whole picture", (0.0, 0.0, 1.0, 1.0)
+WHOLE_NAME = "the whole picture"
 SUBTASKS = {"answer": "Q->A", "rationale": "QA->R"}
 CHANCE = "chance: one of the choices at random"
 
@@ -68,8 +70,8 @@ class Still(Row):
 
     def item(self, place: str) -> Item:
         """The item of a line. People get arbitrary names; other objects are named by their class. Raises DataError."""
-        people = iter(range(len(self.objects)))
-        names = [NAMES[next(people) % len(NAMES)] if name == PERSON else name for name in self.objects]
+        people = cycle(NAMES)
+        names = [next(people) if name == PERSON else name for name in self.objects]
         question, *choices = (
             join_words(words, names, place) for words in (self.question, *self.answer_choices, *self.rationale_choices)
         )
@@ -128,8 +130,7 @@ class Vcr(Published):
     )
 
     def find(self, finder: Finder, split: str) -> Files:
-        names = self.named_files(split) or (Path(f"{split}.jsonl"),)
-        return {"items": [finder.file(name, where=self.about.source) for name in names]}
+        return {"items": finder.files(split, f"{split}.jsonl")}
 
     def read(self, data: PublishedData, split: str) -> Iterator[Example | str]:
         """Choices to a question (ITEM-answer), or to a question and its answer (ITEM-rationale; ITEM-rationale-K given
@@ -158,7 +159,7 @@ class Vcr(Published):
         boxes = [relative(box[:4], still.width, still.height) for box in still.boxes]
         if len(boxes) != len(still.names) or None in boxes:
             raise DataError(f"{path}: needs a name and a box inside of the picture for every object")
-        return [*filter(None, boxes), WHOLE_BOX], [*still.names, WHOLE_NAME]
+        return [*filter(None, boxes), WHOLE], [*still.names, WHOLE_NAME]
 
 
 class VcrTexts(Vcr):
@@ -177,10 +178,9 @@ class VcrTexts(Vcr):
                 continue
             choices = zip(example.labels["choices"], example.labels["choice_mentions"], strict=True)
             for place, (choice, mentions) in enumerate(choices):
-                more = {"choice_mentions": All(mentions)} if mentions else {}
-                known = example.labels.get("choice")
-                labels = {} if known is None else {"truth": place == known}
-                inputs = {**example.inputs, "choice": choice, **more}
+                inputs = {**example.inputs, "choice": choice}
+                inputs |= {"choice_mentions": All(mentions)} if mentions else {}
+                labels = {"truth": place == example.labels["choice"]} if "choice" in example.labels else {}
                 yield replace(example, id=f"{example.id}-{place}", inputs=inputs, labels=labels)
 
     def vocabularies(self, data: PublishedData) -> Mapping[str, tuple[str, ...]]:
@@ -207,29 +207,28 @@ class ChoiceAccuracy(Accuracy):
 
     def references(self, examples: Sequence[Example]) -> Scores:
         chances = [
-            None if example.labels.get("choice") is None else 100 / len(example.labels.get("choices", range(CHOICES)))
+            100 / len(example.labels.get("choices", range(CHOICES))) if "choice" in example.labels else None
             for example in examples
         ]
         return Scores(means(self.columns(chances, examples), "chance_"), notes=(CHANCE,))
 
     def columns(self, right: Column, examples: Sequence[Example]) -> dict[str, Column]:
-        asked = [example.facts.get("asks") for example in examples]
-
-        def column(*kinds: object) -> Column:
-            return [value if asks in kinds else None for value, asks in zip(right, asked, strict=True)]
-
-        columns = {name: column(subtask) for subtask, name in SUBTASKS.items() if subtask in asked}
-        if len(columns) == len(SUBTASKS):
-            columns["Q->AR"] = self._both(right, examples)
-        others = {*asked} - {*SUBTASKS}
-        return columns | ({"accuracy": column(*others)} if others else {})
+        names = [SUBTASKS.get(example.facts.get("asks", ""), "accuracy") for example in examples]
+        columns: dict[str, Column] = {
+            name: [value if name == column else None for value, column in zip(right, names, strict=True)]
+            for name in (*SUBTASKS.values(), "accuracy")
+            if name in names
+        }
+        if {*SUBTASKS.values()} <= columns.keys():
+            columns = {**columns, "Q->AR": self._both(right, examples)}
+        return columns
 
     def _both(self, right: Column, examples: Sequence[Example]) -> Column:
         """Q->AR, at the first example of every item."""
-        items: dict[str, dict[str, int]] = {}
+        items = defaultdict[str, dict[str, int]](dict)
         for place, example in enumerate(examples):
-            if right[place] is not None and example.facts.get("asks") in SUBTASKS:
-                items.setdefault(str(example.facts.get("item", example.id)), {})[example.facts["asks"]] = place
+            if right[place] is not None and (asks := example.facts.get("asks")) in SUBTASKS:
+                items[str(example.facts.get("item", example.id))][asks] = place
         both: list[float | None] = [None] * len(examples)
         for places in items.values():
             if len(places) == len(SUBTASKS):
@@ -247,32 +246,29 @@ class VcrResults(ResultFiles):
     header = ("annot_id", *(f"{group}_{choice}" for group in groups.values() for choice in range(CHOICES)))
 
     def read(self, path: Path, examples: Sequence[Example]) -> dict[str, Any]:
-        known = {example.id: example for example in examples}
+        right = {example.id: example.labels.get("choice") for example in examples}
         values: dict[str, Any] = {}
         table = rows(path)
         _, header = next(table)
-        if missing := [name for name in self.header if name not in header]:
-            raise DataError(f"{path}:1: no column '{missing[0]}'; VCR's file has {len(self.header)} columns")
-        for number, cells in table:
-            item, *shares = (dict(zip(header, cells, strict=True))[name].strip() for name in self.header)
+        if tuple(header) != self.header:
+            raise DataError(f"{path}:1: the {len(self.header)} columns must be {', '.join(self.header[:3])}, ...")
+        for number, (item, *shares) in table:
             try:
                 numbers = [float(share) for share in shares]
             except ValueError:
-                numbers = []
-            if not all(share - share == 0 for share in numbers) or not numbers or f"{item}-answer" in values:
-                problem = "duplicate annot_id" if f"{item}-answer" in values else "probabilities must be numbers"
-                raise DataError(f"{path}:{number}: {problem}")
+                numbers = [inf]
+            if not all(map(isfinite, numbers)):
+                raise DataError(f"{path}:{number}: probabilities must be numbers")
             for place, name in enumerate(self.groups):
                 values[f"{item}-{name}"] = _most_probable(numbers[CHOICES * place : CHOICES * (place + 1)])
-            if f"{item}-rationale" in known:
-                right = known[f"{item}-answer"].labels.get("choice") if f"{item}-answer" in known else None
-                if right is None:
+            if (name := f"{item}-rationale") in right:
+                if (answer := right.get(f"{item}-answer")) is None:
                     raise DataError(
-                        f"{path}: '{item}-rationale' needs the right answer, which these examples do not have; score "
-                        'with examples of both subtasks, data.subtask = "both"'
+                        f"{path}: '{name}' needs the right answer, which these examples do not have; score with "
+                        'examples of both subtasks, data.subtask = "both"'
                     )
-                values[f"{item}-rationale"] = values[f"{item}-rationale-{right}"]
-        return {name: value for name, value in values.items() if name in known or not name[-1:].isdigit()}
+                values[name] = values[f"{name}-{answer}"]
+        return {name: value for name, value in values.items() if name in right or not name[-1:].isdigit()}
 
     def write(self, values: Mapping[str, Any], examples: Sequence[Example]) -> str:
         lines = [",".join(self.header)]

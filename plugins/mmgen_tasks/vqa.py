@@ -13,33 +13,28 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mmgen_vision.answers import accuracy, agreement, comparable
-from mmgen_vision.configs import ScoringConfig
-from pydantic import Field
 
 from mmgen.examples import Example, Generation, Prediction, Scores
 from mmgen.reading.results import ResultFiles
 from mmgen.reading.rows import Id, Row, raw_rows, validated
 
-from .columns import Column, by_kind, means, prediction_value, scores, unknown
+from .columns import ByFacts, Column, by_kind, means, prediction_value, scores, unknown
 
 FIRST = ("yes/no", "number", "other")  # answer types in the order of papers
 CHANCE = "chance: the most common answer to questions of a type, counted in these examples"
 PEOPLE = "people: each person's answer, scored against the answers of the others"
 
 
-class VqaAccuracy(ScoringConfig):
+class VqaAccuracy(ByFacts):
     """VQA's official accuracy in percent, over all questions and by answer type: an answer is right if three people of
     ten gave it (Antol et al., 2015).
 
-    Its columns are accuracy; yes/no, number, ... by `facts["answer_type"]`; and, if the config says so, one for each
-    `facts["question_type"]`, with "(question)" behind a name that is already a column.
+    Its columns are accuracy; yes/no, number, ... by `facts["answer_type"]`; and those of the facts `by`.
     """
 
     type: Literal["vqa_accuracy"] = "vqa_accuracy"
     judges = frozenset({"text", "label"})
     required_labels = ("answers",)
-
-    by_question_type: bool = Field(False, description="add a column for every question type; VQA 2.0 has 65")
 
     @classmethod
     def result_files(cls):
@@ -53,9 +48,9 @@ class VqaAccuracy(ScoringConfig):
         return scores(self._columns(accuracies, examples), unknown(accuracies, "answers of people"))
 
     def references(self, examples: Sequence[Example]) -> Scores:
-        counted = [int(example.facts.get("people", len(example.targets))) for example in examples]
         people = [
-            agreement(example.targets) if count > 1 else None for count, example in zip(counted, examples, strict=True)
+            agreement(example.targets) if int(example.facts.get("people", len(example.targets))) > 1 else None
+            for example in examples
         ]
         common = _most_common(examples)
         chance = [
@@ -70,10 +65,7 @@ class VqaAccuracy(ScoringConfig):
     def _columns(self, column: Column, examples: Sequence[Example]) -> dict[str, Column]:
         answers = by_kind(column, examples, "answer_type")
         columns = {"accuracy": column, **{name: answers[name] for name in FIRST if name in answers}, **answers}
-        questions = by_kind(column, examples, "question_type") if self.by_question_type else {}
-        return columns | {
-            f"{kind} (question)" if kind in columns else kind: values for kind, values in questions.items()
-        }
+        return {**columns, **self.by_facts({"": column}, examples), **columns}
 
 
 def _answer(value: Any, example_id: str) -> str:

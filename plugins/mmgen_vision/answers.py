@@ -67,13 +67,12 @@ def weights(answers: Iterable[str]) -> dict[str, float]:
     return {answer: min(1.0, AGREE * count) for answer, count in Counter(answers).items()}
 
 
-def most_common(answers: Iterable[str], most: int, least: int, path: Path) -> tuple[str, ...]:
-    """The `most` most common answers that occur at least `least` times; of equally common answers the first comes
-    first. `path`: their file. Raises DataError without any."""
-    counts = Counter(filter(None, answers))
-    vocabulary = tuple(answer for answer, count in counts.most_common(most) if count >= least)
+def most_common(answers: Iterable[str], most: int, path: Path) -> tuple[str, ...]:
+    """The `most` most common answers; of equally common answers the first comes first. `path`: their file. Raises
+    DataError without any."""
+    vocabulary = tuple(answer for answer, _ in Counter(filter(None, answers)).most_common(most))
     if not vocabulary:
-        raise DataError(f"{path}: none of the {len(counts):,} answers occurs {least:,} times; lower data.min_count")
+        raise DataError(f"{path}: has no answers; give the file with people's answers")
     return vocabulary
 
 

@@ -17,6 +17,7 @@ SLACK = 1e-5
 RIGHT = 0.5 - SLACK
 Box = tuple[float, float, float, float]  # x0, y0, x1, y1, relative to the picture's size unless stated otherwise
 
+WHOLE: Box = (0.0, 0.0, 1.0, 1.0)  # the whole picture
 CANDIDATES = 1000  # maximum number of boxes tried as the constant prediction
 
 
@@ -71,3 +72,11 @@ def relative(box: Sequence[float], width: float, height: float) -> Box | None:
 def union(boxes: Sequence[Box]) -> Box:
     """The smallest box around all of them."""
     return min(b[0] for b in boxes), min(b[1] for b in boxes), max(b[2] for b in boxes), max(b[3] for b in boxes)
+
+
+def cells(rows: int, columns: int, inside: Box = WHOLE) -> list[Box]:
+    """The boxes of rows x columns equal parts of a box, row by row."""
+    x0, y0, x1, y1 = inside
+    xs = [x0 + (x1 - x0) * place / columns for place in range(columns + 1)]
+    ys = [y0 + (y1 - y0) * place / rows for place in range(rows + 1)]
+    return [(xs[x], ys[y], xs[x + 1], ys[y + 1]) for y in range(rows) for x in range(columns)]

@@ -20,10 +20,6 @@ class FeatureSettings(NamedTuple):
     image_size: int
 
 
-PRETRAINED = FeatureSettings(level=-1, pool=1, image_size=448)
-RANDOM = FeatureSettings(level=0, pool=3, image_size=192)
-
-
 class CnnConfig(ExtractorConfig):
     """Features of a timm network, pooled over boxes or cells of its feature map.
 
@@ -68,6 +64,5 @@ class CnnConfig(ExtractorConfig):
 
     def feature_settings(self) -> FeatureSettings:
         """Level, pool and image size, with the defaults for these weights where a setting is None."""
-        defaults = RANDOM if self.weights == "random" else PRETRAINED
-        settings = {name: getattr(self, name) for name in FeatureSettings._fields if getattr(self, name) is not None}
-        return defaults._replace(**settings)
+        level, pool, size = (0, 3, 192) if self.weights == "random" else (-1, 1, 448)
+        return FeatureSettings(level if self.level is None else self.level, self.pool or pool, self.image_size or size)

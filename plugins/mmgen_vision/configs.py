@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import Field, StringConstraints
 
@@ -15,10 +15,6 @@ if TYPE_CHECKING:
 
 SplitName = Annotated[str, StringConstraints(pattern=r"^\w+$")]
 Paths = Path | tuple[Path, ...]
-By = Field(
-    (),
-    description='facts of examples, such as "form" of drawn data: every value of these facts has a column of accuracy',
-)
 Dropout = Field(0.1, ge=0, lt=1, description="dropout on the input of the head's last layer during training")
 
 
@@ -43,12 +39,13 @@ class Published(mmgen.DatasetConfig):
 
     folder: Path = Field(description="folder of the files, with the layout of the published archives")
     images: Annotated[Path | None, RelativeTo("folder")] = Field(
-        None, description="folder of raw images, searched with its subfolders"
+        None,
+        description="folder of raw images, searched with its subfolders; examples without one are left out and counted",
     )
-    missing: Literal["drop", "keep", "error"] = Field(
-        "drop",
-        description="what to do with examples whose image has no file in `images` (if set): drop and count them, keep "
-        "them, or raise an error",
+    held_out: Annotated[Path | None, RelativeTo("folder")] = Field(
+        None,
+        description="images to test on, one number per line (a minival): `train_split` leaves out their examples, any "
+        "other split that has some of them has only theirs",
     )
     files: Annotated[dict[SplitName, Paths], RelativeTo("folder")] = Field(
         {}, description="split -> its file, or files, instead of the published name"
@@ -57,10 +54,6 @@ class Published(mmgen.DatasetConfig):
     def names(self) -> tuple[str, ...]:
         """The names of all splits."""
         return tuple(dict.fromkeys((*self.published, *self.files)))
-
-    def named_files(self, split: str) -> tuple[Path, ...]:
-        """The files of a split that the recipe names."""
-        return as_paths(self.files.get(split, ()))
 
     def find(self, finder: "Finder", split: str) -> "Files":
         """The files of a split, by what they are; the first lists its examples."""
@@ -71,7 +64,7 @@ class Published(mmgen.DatasetConfig):
         raise NotImplementedError
 
     def lacks(self, data: "PublishedData", split: str, example: Example) -> str:
-        """What an example lacks beside a picture, such as "without_caption"; by default nothing."""
+        """What an example lacks beside a picture, such as "without a caption"; by default nothing."""
         return ""
 
     def boxes(self, data: "PublishedData", key: str) -> tuple[Sequence[Any], Sequence[str] | None] | None:
@@ -105,9 +98,6 @@ class ScoringConfig(mmgen.MetricConfig):
 
     def prepare(self, pictures: Any, device: Any) -> None:
         """Nothing: see `mmgen.parts.Metric.prepare`."""
-
-    def score(self, generations: Sequence[Any], examples: Sequence[Example]) -> Scores:
-        raise NotImplementedError
 
     def references(self, examples: Sequence[Example]) -> Scores | None:
         return None

@@ -100,10 +100,7 @@ def read_annotation(path: Path) -> Annotation:
 
 
 def _number(element: ElementTree.Element, name: str) -> float:
-    text = element.findtext(name, "nothing")
-    try:
-        if abs(number := float(text)) < 1e9:
-            return number
-    except ValueError:
-        pass
-    raise ValueError(f"{name} must be a number, not {text.strip()!r:.40}")
+    text = element.findtext(name, "nothing").strip()
+    if not re.fullmatch(r"-?\d{1,9}(\.\d+)?", text, re.ASCII):
+        raise ValueError(f"{name} must be a number, not {text!r:.40}")
+    return float(text)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 import pickle
+import re
+from collections import Counter
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field
 
 from mmgen.errors import DataError
-from mmgen.reading.rows import Filled, describe
+from mmgen.reading.rows import Filled, Row, validate
 from mmgen.reading.text import parse_json, read_text, read_unpacked
 
 PICKLES = (".p", ".pkl", ".pickle")  # file name suffixes
@@ -28,14 +30,19 @@ class _Plain(pickle._Unpickler):  # its slots take no more memory than values
         raise pickle.UnpicklingError("needs an object outside the file")
 
 
+class Answers(Row):
+    """An answer vocabulary."""
+
+    answers: list[Filled] = Field(min_length=1)
+
+
 def read_value(path: Path) -> Any:
     """The value of a file of JSON, or, by its name, of a pickle of plain values. Raises DataError."""
     if _suffix(path) not in PICKLES:
         return parse_json(read_text(path), path)
+    data = io.BytesIO(read_unpacked(path))
     try:
-        return _Plain(io.BytesIO(read_unpacked(path)), encoding="utf-8").load()
-    except DataError:
-        raise
+        return _Plain(data, encoding="utf-8").load()
     except Exception as error:  # a stack that does not fit its steps raises nearly anything
         why = str(error).partition("\n")[0] or type(error).__name__
         raise DataError(f"{path}: not a complete pickle of lists, tables and strings: {why}") from None
@@ -46,7 +53,7 @@ def read_images(path: Path) -> set[str]:
     numbers = set()
     for number, line in enumerate(read_text(path).split("\n"), 1):
         if text := line.strip():
-            if not text.isascii() or not text.isdigit() or len(text) > 20:
+            if not re.fullmatch("[0-9]{1,20}", text):
                 raise DataError(f"{path}:{number}: '{text:.40}' is not an image number; write one number per line")
             numbers.add(str(int(text)))
     return numbers
@@ -58,17 +65,13 @@ def read_answers(path: Path) -> tuple[str, ...]:
     DataError."""
     values = read_value(path) if _suffix(path) in (".json", *PICKLES) else read_text(path).rstrip().split("\n")
     if isinstance(values, dict):
-        places = {place: answer for answer, place in values.items() if isinstance(place, int)}
-        if {*places} != {*range(len(values))}:
+        places = {answer: place for answer, place in values.items() if isinstance(place, int)}
+        if {*places.values()} != {*range(len(values))}:
             raise DataError(f"{path}: the answers are not numbered 0 to {len(values) - 1:,}; give a list of answers")
-        values = [places[place] for place in range(len(values))]
-    try:
-        answers = TypeAdapter(list[Filled]).validate_python(values, strict=True)
-    except ValidationError as error:
-        raise DataError(f"{path}: answers{describe(error)}") from None
-    if not answers or len({*answers}) < len(answers):
-        double = next((answer for answer in answers if answers.count(answer) > 1), "")
-        raise DataError(f"{path}: duplicate '{double:.60}'" if double else f"{path}: the file of answers is empty")
+        values = sorted(places, key=places.__getitem__)
+    answers = validate({"answers": values}, Answers, path).answers
+    if double := [answer for answer, count in Counter(answers).items() if count > 1]:
+        raise DataError(f"{path}: duplicate '{double[0]:.60}'")
     return tuple(answers)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
@@ -15,6 +15,9 @@ from mmgen.examples import Example
 from mmgen.features.images import images_by_key, open_image
 from mmgen.parts import Dataset, Picture
 from mmgen.reading.rows import Model, raw_rows, validated
+
+from .configs import as_paths
+from .lines import read_images
 
 if TYPE_CHECKING:
     from .configs import Published
@@ -43,6 +46,12 @@ class Finder:
         self._missing.append(f"  {folder / names[0]}{where and f'  <- {where}'}")
         return folder / names[0]
 
+    def files(self, split: str, *published: str, where: str = "") -> list[Path]:
+        """The files of a split: those that the config names, or the first of the published names that exists."""
+        names: list[tuple[Path | str, ...]] = [(path,) for path in as_paths(self.config.files.get(split, ()))]
+        names = names or [published]
+        return [self.file(*alternatives, where=where or self.config.about.source) for alternatives in names]
+
     def subfolder(self, name: Path | str, where: str) -> Path:
         """A folder. `where`: where to get it."""
         if not (path := self.config.folder / name).is_dir():
@@ -70,10 +79,9 @@ class PublishedData(Dataset):
         self.files = {split: config.find(finder, split) for split in config.names() if split in used}
         if config.images is not None:
             finder.subfolder(config.images, "data.images names the folder of raw images")
+        self._held_out = config.held_out and finder.file(config.held_out)
         finder.finish()
         self._splits: dict[str, tuple[Sequence[Example], Counter[str]]] = {}
-        self._split_of: dict[str, str] = {}  # id of an example -> the split that has it
-        self._lacking: dict[str, dict[str, list[str]]] = {}
         self._values: dict[str, Any] = {}
 
     def rows(
@@ -101,15 +109,6 @@ class PublishedData(Dataset):
 
     def vocabularies(self) -> Mapping[str, tuple[str, ...]]:
         return self.config.vocabularies(self)
-
-    def lacking(self, split: str) -> Mapping[str, Sequence[str]]:
-        """As for all data sets; also of a split in which no example remains."""
-        try:
-            self.split(split)
-        except DataError:
-            if split not in self._lacking:
-                raise
-        return self._lacking[split]
 
     def describe(self) -> dict[str, Any]:
         """A dict of name; examples: {split: number}; counts: {split: why examples are left out: number}; licence;
@@ -149,48 +148,38 @@ class PublishedData(Dataset):
             raise DataError(f"{self.about.name}: split '{name}' is not in use; the splits are: {', '.join(self.files)}")
         if name in self._splits:
             return self._splits[name]
-        counts, examples, lacking = Counter[str](), list[Example](), dict[str, dict[str, None]]()
-        for item in self.config.read(self, name):
+        counts, examples = Counter[str](), list[Example]()
+        for item in self._read(name):
             if isinstance(item, str):
                 counts[item] += 1
-                continue
-            if (split := self._split_of.setdefault(item.id, name)) != name:
-                raise DataError(
-                    f"{self.main_file(name)}: '{item.id}' is also in the split '{split}' ({self.main_file(split)}); an "
-                    "example must be in one split only"
-                )
-            gaps = dict(self._gaps(name, item))
-            for gap, keys in gaps.items():
-                lacking.setdefault(gap, {}).update(dict.fromkeys(keys))
-            counts.update(f"example{{s}} {gap.replace('without_', 'without a ')}" for gap in gaps)
-            if not gaps or self.config.missing == "keep":
+            elif lacks := self.config.lacks(self, name, item) or self._without_picture(item):
+                counts[f"example{{s}} {lacks}"] += 1
+            else:
                 examples.append(item)
-        self._lacking[name] = {gap: [*keys] for gap, keys in lacking.items()}
         left_out = ", ".join(f"{n:,} {why.format(s='s' * (n != 1))}" for why, n in counts.items())
-        first = next((f" (first: {next(iter(keys))})" for keys in lacking.values()), "")
         if not examples:
-            raise DataError(
-                f"{self.main_file(name)}: no examples remain for the split '{name}': "
-                f"{left_out or 'the file is empty'}{first}"
-            )
-        if lacking and self.config.missing == "error":
-            raise DataError(
-                f'{self.main_file(name)}: {left_out}{first}; set missing = "drop" to leave their examples out, or '
-                '"keep" to keep them'
-            )
+            reason = left_out or "the file is empty"
+            raise DataError(f"{self.main_file(name)}: no examples remain for the split '{name}': {reason}")
         if left_out:
-            done = "kept or left out" if lacking and self.config.missing == "keep" else "left out"
-            log.warning("%s %s: %s %s", self.about.name, name, done, left_out)
+            log.warning("%s %s: left out %s", self.about.name, name, left_out)
         self._splits[name] = examples, counts
         return self._splits[name]
 
-    def _gaps(self, split: str, example: Example) -> Iterator[tuple[str, Sequence[str]]]:
-        """What an example lacks, and its images that lack it."""
+    def _read(self, split: str) -> Iterable[Example | str]:
+        """What the config reads, without the examples about images that the split must not have (`held_out`)."""
+        items = self.config.read(self, split)
+        if (path := self._held_out) is None:
+            return items
+        everything, images = [*items], self.once("held out", lambda: read_images(path))
+        examples = (item for item in everything if isinstance(item, Example))
+        held_out = {example.id for example in examples if not images.isdisjoint(example.shown("image"))}
+        training = split == self.config.train_split
+        kept = (item for item in everything if isinstance(item, str) or (item.id in held_out) != training)
+        return kept if held_out else everything
+
+    def _without_picture(self, example: Example) -> str:
+        """Which picture of an example is not among the raw images; "" if all are, or if there are no raw images."""
         keys = example.shown("image")
-        if gap := self.config.lacks(self, split, example):
-            yield gap, keys or [example.id]
-        if self.config.images is not None:
-            if absent := [key for key in keys if key not in self.pictures_at]:
-                yield "without_picture", absent
-            elif not keys:
-                yield "without_picture", [example.id]
+        if self.config.images is None or (keys and all(key in self.pictures_at for key in keys)):
+            return ""
+        return "without a picture"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 from mmgen.errors import DataError
 from mmgen.objectives import Rows
 
-from .boxes import RIGHT, iou
+from .boxes import RIGHT, box_array, iou
 
 
 def plain(boxes: Tensor) -> list[list[float]]:
@@ -41,9 +41,9 @@ def choosable(collated: Mapping[str, Tensor], include_whole: bool = False) -> Te
 def right(boxes: Tensor, box: Any, example: str) -> Tensor:
     """(N,) bool: which of N boxes (N, 4) match the ground truth `box` with an IoU of at least .5, in training and in
     every metric. Raises DataError for an invalid box."""
-    numbers = isinstance(box, Sequence) and len(box) == 4 and all(isinstance(number, int | float) for number in box)
-    if not numbers or not (box[0] < box[2] and box[1] < box[3]):
+    truth = box_array([box], f"example '{example}'")
+    if (truth[:, :2] >= truth[:, 2:]).any():
         raise DataError(
-            f"example '{example}': the box must be [x0, y0, x1, y1] with x0 < x1 and y0 < y1, not {str(box)[:60]}"
+            f"example '{example}': the box must be [x0, y0, x1, y1] with x0 < x1 and y0 < y1, not {box!r:.60}"
         )
-    return torch.from_numpy(iou(boxes.double().cpu().numpy(), box)[:, 0] >= RIGHT)
+    return torch.from_numpy(iou(boxes.double().cpu().numpy(), truth)[:, 0] >= RIGHT)

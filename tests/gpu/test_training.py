@@ -149,10 +149,10 @@ def test_pictures_have_the_same_features_but_for_half_precision(device):
     pictures = [Picture(str(number), lambda image=image: image) for number, image in enumerate(random_images(3))]
     extractor = TimmGrid(model="resnet18", weights="random", grid=2, image_size=64, batch_size=2).build()
     network = extractor.network
-    assert network.device.type == device.type
+    assert network.mean.device.type == device.type
     records = list(extractor.records(pictures))
-    network.module.cpu()
-    network.device, network.mean, network.deviation = torch.device("cpu"), network.mean.cpu(), network.deviation.cpu()
+    network.cpu()
+    extractor.device = torch.device("cpu")
     for record, on_cpu in zip(records, extractor.records(pictures), strict=True):
         expected = np.asarray(on_cpu.features, np.float32)
         assert np.abs(np.asarray(record.features, np.float32) - expected).max() < 0.02 * np.abs(expected).max()
@@ -162,7 +162,7 @@ def test_a_network_that_trains_along_has_the_same_gradients(device):
     boxes = [(0.0, 0.0, 0.5, 0.75), (0.25, 0.25, 1.0, 1.0)]
     images = {str(number): image for number, image in enumerate(random_images(4))}
     extractor = Roi(model="resnet18", weights="random", level=2, pool=1, image_size=64)
-    image = Pictures(embedder=Regions(normalize="standard"), extractor=extractor, frozen_level=0)
+    image = Pictures(embedder=Regions(normalize="standard"), extractor=extractor)
     torch.manual_seed(0)
     encoder = Bert(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=90, dropout=0.0)
     model = compose(encoder, {"image": image}, Masked(max_tokens=9), texts=[" ".join(toys.WORDS)] * 3)

@@ -17,8 +17,7 @@ def given(dataset) -> str:
     ]
     if getattr(dataset.config, "images", None):
         rows += [["picture", at.key, at.boxes, at.region_names] for at in dataset.pictures()]
-    counts = dataset.describe()["counts"]
-    rows.append([counts, dataset.vocabularies(), {split: dataset.lacking(split) for split in dataset.splits()}])
+    rows.append([dataset.describe()["counts"], dataset.vocabularies()])
     return "".join(json.dumps(row, default=_as_json, ensure_ascii=False) + "\n" for row in rows)
 
 

@@ -8,7 +8,6 @@ from mmgen.cards import Card
 from mmgen.errors import PluginError
 from mmgen.examples import Example, Generation, Prediction, ResolvedExample
 from mmgen.recipe.load import load
-from mmgen.registry import installed
 from mmgen.report import samples
 from mmgen.report.rendering import PlainRenderer, step_renderer
 
@@ -76,15 +75,6 @@ def test_every_task_has_its_renderer(recipe):
         "expressions_blind": "region_card",
         "phrases": "boxes_card",
     }
-
-
-def test_texts_whose_words_name_objects_use_vcrs_renderer(tmp_path):
-    path = tmp_path / "toy.toml"
-    path.write_text(
-        'name = "toy"\n[backbone]\ntype = "bert"\n[inputs.question]\ntype = "text"\n[generator]\ntype = "masked"\n'
-        '[steps.words]\ninputs = ["question"]\ntrain = ["backbone"]\n[data]\ntype = "scene_choices"\n'
-    )
-    assert step_renderer(load(path, installed())[0], "words").type == "vcr_texts_card"
 
 
 def test_without_a_renderer_predictions_are_shown_as_json():

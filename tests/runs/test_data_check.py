@@ -18,8 +18,8 @@ from mmgen.registry import installed
 from mmgen.runs.data_check import findings
 
 LINES = [
-    {"id": "1", "image": "1.jpg", "caption": "a dog on a beach", "questions": ["whose dog is it ?", "where is it ?"]},
-    {"id": "2", "image": "2.jpg", "caption": "a cat", "questions": ["why is it here ?"]},
+    {"id": "1", "image": "1.jpg", "note": "a dog on a beach", "questions": ["whose dog is it ?", "where is it ?"]},
+    {"id": "2", "image": "2.jpg", "note": "a cat", "questions": ["why is it here ?"]},
     {"id": "3", "image": "3.jpg", "questions": ["what is it ?"]},
     {"id": "4", "image": "4.jpg", "questions": ["what is it ?"]},
 ]
@@ -27,7 +27,7 @@ LINES = [
 
 @pytest.fixture
 def recipe(tmp_path, monkeypatch) -> Path:
-    """Pictures 1 and 2 have features; 3 and 4 have no caption."""
+    """Pictures 1 and 2 have features; 3 and 4 have no note."""
     monkeypatch.chdir(tmp_path)
     for split in ("train", "test"):
         (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in LINES))
@@ -35,10 +35,10 @@ def recipe(tmp_path, monkeypatch) -> Path:
         for key in ("1", "2"):
             writer.add(Record(key, np.ones((3, 4), np.float32), np.tile(np.float32([0, 0, 1, 1]), (3, 1))))
     text = toys.recipe(
-        inputs={"image": {"type": "regions", "features": "regions.h5"}, "caption": {"type": "text"}},
+        inputs={"image": {"type": "regions", "features": "regions.h5"}, "note": {"type": "text"}},
         steps={
-            "words": {"inputs": ["caption"], "train": ["backbone"]},
-            "both": {"inputs": ["image", "caption"], "train": ["backbone"]},
+            "words": {"inputs": ["note"], "train": ["backbone"]},
+            "both": {"inputs": ["image", "note"], "train": ["backbone"]},
         },
         data={"type": "table", "folder": ".", "validation_split": ""},
         metrics=None,
@@ -52,10 +52,9 @@ def check(recipe: Path, *more: str):
 
 
 def test_what_stops_a_run_is_an_exit_code(recipe):
-    assert check(recipe).exit_code == 0
-    done = check(recipe, "--set", "data.missing=keep")
-    assert done.exit_code == 1 and "split 'train': 2 images without caption (3, 4)" in done.output.splitlines()
-    words = "2 of 4 examples have no 'caption'; remove these examples, or remove 'caption' from its inputs"
+    done = check(recipe)
+    assert done.exit_code == 1
+    words = "2 of 4 examples have no 'note'; remove these examples, or remove 'note' from its inputs"
     images = f"{Path.cwd()}/regions.h5: no features for 2 of 4 images; add them, or leave the images out"
     assert done.output.endswith(
         "error: this would stop a run:\n"
@@ -64,14 +63,17 @@ def test_what_stops_a_run_is_an_exit_code(recipe):
         f"  step 'both', split 'train': {images} (3, 4)\n"
         f"  step 'both', split 'test': {images} (3, 4)\n"
     )
+    for split in ("train", "test"):
+        (recipe.parent / f"{split}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in LINES[:2]))
+    assert check(recipe).exit_code == 0
 
 
 def test_a_run_stops_at_the_first_of_them(recipe):
-    done = CliRunner().invoke(main, ["run", str(recipe), "--set", "data.missing=keep"], catch_exceptions=False)
+    done = CliRunner().invoke(main, ["run", str(recipe)], catch_exceptions=False)
     assert done.exit_code == 1 and "training" not in done.output
     assert done.output.partition("error: ")[2] == (
-        "step 'words', split 'train': 2 of 4 examples have no 'caption'; remove these examples, or remove 'caption' "
-        "from its inputs (train-3, train-4)\n"
+        "step 'words', split 'train': 2 of 4 examples have no 'note'; remove these examples, or remove 'note' from "
+        "its inputs (train-3, train-4)\n"
     )
 
 

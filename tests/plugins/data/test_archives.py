@@ -87,14 +87,10 @@ def test_tables_have_the_same_examples(captions, arrow, tmp_path):
     assert list(hub.split("train")) + list(hub.split("val")) == expected
 
 
-@pytest.mark.parametrize(("ending", "between"), [("csv", ","), ("tsv", "\t")])
-def test_cells_are_texts_as_they_are_written(arrow, tmp_path, ending, between):
-    lines = (("id", "photo", "answer"), ("007", "5", "None"), ("008", "5", "12"))
-    (tmp_path / f"a.{ending}").write_text("".join(between.join(line) + "\n" for line in lines))
-    keys = {"train": str(tmp_path / f"a.{ending}"), "columns": {"image": "photo"}, "targets": "answer"}
-    first, second = Archives(**keys, key="id").build().split("train")
-    assert (first.id, first.inputs, first.targets) == ("007", {"image": "5"}, ("None",)) and second.targets == ("12",)
-    assert [example.id for example in Archives(**keys, key="").build().split("train")] == ["train-0", "train-1"]
+def test_rows_are_numbered_without_a_key(arrow, tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"txt": "why?"}\n{"txt": "where?"}\n')
+    examples = Archives(train=str(tmp_path / "a.jsonl"), key="").build().split("train")
+    assert [(example.id, example.targets) for example in examples] == [("train-0", ("why?",)), ("train-1", ("where?",))]
 
 
 def test_pictures_of_archives_and_tables(arrow, tmp_path):
@@ -154,7 +150,7 @@ def test_what_cannot_be_read_is_said_in_a_line(arrow, tmp_path):
 def test_without_the_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     for place, problem in {
-        "a.zip": "expected files that end in .tar, .parquet, .json, .jsonl, .csv, .tsv",
+        "a.zip": "expected files that end in .tar, .parquet, .json, .jsonl",
         "a.tar": 'needs the package datasets; in a checkout of mmgen, run: pip install ".[streams]"',
     }.items():
         assert refusal(Archives(train=place).build().split, "train") == f"{place}: {problem}"

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from kit import golden, published
-from kit.refusals import refusal
 from mmgen_data import Table, Vqa, Vqg
 from mmgen_tasks import VqaAccuracy
 from mmgen_vision.lines import read_answers
@@ -106,7 +105,6 @@ CASES = {
         {"columns": {"id": "key", "questions": "asked", "prompt": "level"}},
     ),
     "a_caption_dropped": (Table, {"q.jsonl": CAPTIONED}, {}),
-    "a_caption_kept": (Table, {"q.jsonl": CAPTIONED}, {"missing": "keep"}),
     "no_captions": (Table, {"q.jsonl": BARE}, {}),  # then none is missing
     "answers": (Table, {"q.csv": ANSWERS}, {"columns": COLUMNS}),
     "answers_to_train": (
@@ -149,7 +147,6 @@ CASES = {
         for kind in ("answer", "answer_type", "question_type")
     },
     "vqa_caption_dropped": (Vqa, ONE_CAPTIONED, CAPTIONS),
-    "vqa_caption_kept": (Vqa, ONE_CAPTIONED, {**CAPTIONS, "missing": "keep"}),
     "captioners_results": (  # bare
         Vqa,
         {
@@ -166,12 +163,11 @@ def test_what_is_read(tmp_path, name):
     golden.check(GOLDEN / f"{name}.jsonl", golden.given(config_of(tmp_path, *CASES[name]).build()))
 
 
-def test_what_is_left_out_or_unused_is_said_once(tmp_path, caplog):
+def test_what_is_left_out_is_said_once(tmp_path, caplog):
     caplog.set_level("INFO", "mmgen")
     config_of(tmp_path, *CASES["questions"]).build().split("train")
     config_of(tmp_path, *CASES["windows"]).build().split("train")
     assert caplog.messages == [
-        f"{tmp_path}/q.csv: unused columns: split",
         "table train: left out 1 repeated question",
         "VQG_COCO train: left out 1 empty question, 1 repeated question",
     ]
@@ -180,7 +176,7 @@ def test_what_is_left_out_or_unused_is_said_once(tmp_path, caplog):
 PUBLISHED = {
     "vqg": lambda folder: Vqg(folder=published.vqg(folder), images="images"),
     "vqa_answers": lambda folder: Vqa(**published_vqa(folder)),
-    "vqa_all_answers": lambda folder: Vqa(**published_vqa(folder), train_targets="all", vocabulary="answers.txt"),
+    "vqa_vocabulary": lambda folder: Vqa(**published_vqa(folder), vocabulary="answers.txt"),
     "vqa_without_answers": lambda folder: Vqa(**published_vqa(folder) | {"test_split": "test"}),
     "vqa_joined": lambda folder: Vqa(
         **published_vqa(folder) | {"test_split": "test"}, **joined("both"), train_split="both", validation_split=""
@@ -241,10 +237,7 @@ def test_the_vocabulary_has_the_most_common_answers(tmp_path):
     for row in annotations[1:]:
         row["multiple_choice_answer"] = "The dog"
     (tmp_path / "v2_mscoco_train2014_annotations.json").write_text(json.dumps({"annotations": annotations}))
-    for counted in ({"num_answers": 1}, {"min_count": 2}):
-        assert Vqa(**keys, **counted).build().vocabularies() == {"answers": ("dog",)}
-    with pytest.raises(DataError, match=r"annotations.json: none of the 2 answers occurs 3 times"):
-        Vqa(**keys, min_count=3).build().vocabularies()
+    assert Vqa(**keys, num_answers=1).build().vocabularies() == {"answers": ("dog",)}
     with pytest.raises(DataError, match="the split 'train' has no annotations, so its answers cannot be counted"):
         Vqa(**keys, annotations={"train": []}).build().vocabularies()
 
@@ -304,17 +297,10 @@ def test_prompts_need_annotations(tmp_path):
             ":1: box must be x0 < x1 and y0 < y1 from 0 to 1, relative to the picture's size, not '10 20 30 40'",
         ),
         (
-            Table,
-            {"q.jsonl": CAPTIONED},
-            {"missing": "error"},
-            ': 1 example without a caption (first: train-bare); set missing = "drop" to leave their examples out, or '
-            '"keep" to keep them',
-        ),
-        (
             Vqa,
             {"q.json": FEW, "c.json": captions((3, "a cat"))},
             CAPTIONS,
-            ": no examples remain for the split 'train': 2 examples without a caption (first: 1)",
+            ": no examples remain for the split 'train': 2 examples without a caption",
         ),
         (
             Vqa,
@@ -331,16 +317,6 @@ def test_what_cannot_be_used_is_a_line(tmp_path, kind, files, options, message):
     assert text.startswith(f"{tmp_path / next(iter(files))}{message}") and "\n" not in text
 
 
-def test_questions_of_another_release(tmp_path):
-    dataset = Vqa(**published_vqa(tmp_path)).build()
-    path = tmp_path / "v2_OpenEnded_mscoco_train2014_questions.json"
-    path.write_text(path.read_text().replace('"image_id": 11', '"image_id": 99'))
-    assert refusal(dataset.split, "train") == (
-        f"{path}: questions[1]: question_id 11 has image_id 99 here, but 11 in the annotations; use files of the same "
-        "release"
-    )
-
-
 def test_all_missing_files_are_listed_at_once(tmp_path):
     with pytest.raises(DataError) as caught:
         Vqa(folder=tmp_path).build()
@@ -353,7 +329,6 @@ def test_all_missing_files_are_listed_at_once(tmp_path):
 def test_keys_that_do_not_fit(tmp_path):
     for kind, keys, message in (
         (Table, {"columns": {"choice": "n"}}, 'columns: "choice" needs a column "choices" with the texts to choose'),
-        (Table, {"facts": ("level",)}, "facts: only rows with a label have facts; a label in columns is one of"),
         (Table, {"columns": {"prompt": "x", "answers": "a"}}, "only questions to generate have a prompt; remove it"),
         (Vqa, {"release": "okvqa"}, "test_split: OK-VQA has no split 'test'; choose from: train, val"),
     ):
@@ -410,7 +385,7 @@ class TestVqa(Made):
 
     def config(self):
         files = {split: f"{split}.json" for split in ("train", "val", "test")}
-        return Vqa(folder=self.folder, files=files, **CAPTIONS, images=".", captions="all", missing="keep")
+        return Vqa(folder=self.folder, files=files, **CAPTIONS, images=".")
 
 
 class TestVqg(Made):

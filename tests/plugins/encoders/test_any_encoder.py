@@ -5,8 +5,7 @@ import pytest
 import torch
 from kit import families
 from mmgen_encoders import AnyEncoder
-from mmgen_encoders.reach import MIXES
-from mmgen_encoders.self_check import difference_from_source
+from mmgen_encoders.self_check import MIXES, difference_from_source
 
 from mmgen.errors import DataError
 from mmgen.tensors import MASK, WRITTEN, Layout, Slots

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from kit.refusals import refusal
 from mmgen_encoders import AnyEncoder, Bert
-from mmgen_encoders.reach import MIXES, OWN_CODE, unreachable
+from mmgen_encoders.self_check import MIXES, OWN_CODE, unreachable
 from transformers import AutoConfig
 from transformers.models.auto import CONFIG_MAPPING
 

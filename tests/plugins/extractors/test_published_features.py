@@ -141,7 +141,7 @@ def test_npz_folder(tmp_path):
         info = {"objects_id": [1], "a dictionary": "is a pickle in an NPZ"}
         np.savez_compressed(tmp_path / f"COCO_val2014_{number:012d}.npz", **arrays, info=info)
     records = outcomes(NpzFolder(), tmp_path)
-    assert [record.key for record in records] == ["0", "1"] and NpzFolder().build().count(tmp_path) == 2
+    assert [record.key for record in records] == ["0", "1"]
     assert np.array_equal(records[1].features, FEATURES[1]) and np.allclose(records[1].boxes, RELATIVE)
 
 
@@ -155,7 +155,7 @@ def test_npy_with_boxes_in_json(tmp_path):
 def test_no_arrays(tmp_path):
     with pytest.raises(DataError, match="contains no .npz or .npy files"):
         outcomes(NpzFolder(), tmp_path)
-    with pytest.raises(DataError, match="'class_names' must be a text file with one class per line"):
+    with pytest.raises(DataError, match="gone: cannot be read: No such file"):
         outcomes(NpzFolder(class_names=tmp_path / "gone"), tmp_path)
 
 
@@ -181,7 +181,6 @@ def test_hdf5_with_as_many_regions_everywhere(tmp_path):
     a, b, c = outcomes(config, path)
     assert (a.key, b.key) == ("42", "7") and np.array_equal(a.features, FEATURES[1]) and np.allclose(a.boxes, RELATIVE)
     assert c == FailedImage("9", f"{path}: its row in the index is 12, but the file has 4 rows")
-    assert config.build().count(path) == 3
 
 
 def test_hdf5_with_differing_regions(tmp_path):

@@ -58,11 +58,11 @@ def test_features_are_the_last_stage_over_each_box_before_it_moves(extractor):
             nms(proposals, torch.arange(len(proposals), 0, -1.0), 0.7).sort().values
         ).equal(torch.arange(len(proposals)))
         pooled = roi_pool(maps, [proposals], 4, 1 / STRIDE)
-        features = network.roi_heads["res5"](pooled)
+        features = network.stage("roi_heads.res5", pooled, dilation=2)
         assert features.shape[2:] == (4, 4)  # dilated, not halved
         features = features.mean((2, 3))
-        logits = network.roi_heads["box_predictor"]["cls_score"](features)
-        deltas = network.roi_heads["box_predictor"]["bbox_pred"](features)
+        logits = network.linear("cls_score", features)
+        deltas = network.linear("bbox_pred", features)
     scores, classes = logits.softmax(-1)[:, :5].max(1)
     boxes = []
     for delta, label, box in zip(deltas.tolist(), classes.tolist(), proposals.tolist(), strict=True):

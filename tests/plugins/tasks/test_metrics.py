@@ -35,7 +35,7 @@ class TestVqaAccuracy(Judges):
     scored_examples = QUESTIONS
 
     def config(self):
-        return VqaAccuracy(by_question_type=True)
+        return VqaAccuracy(by=("question_type",))
 
     def value(self, n, example):
         return {"label": example.targets[0] if n % 2 else "yes", "probabilities": {}}
@@ -65,7 +65,7 @@ class TestPhraseRecall(Judges):
     scored_examples = PHRASES
 
     def config(self):
-        return PhraseRecall(by_phrase_type=True)
+        return PhraseRecall(by=("type",))
 
     def value(self, n, example):
         return [list(FAR)] * n + [list(BOXES[0])]
@@ -92,7 +92,7 @@ class TestChoiceAccuracy(Judges):
 
 def test_vqa_accuracy_by_type_of_labels_and_texts():
     answers = ("yes", "no", "2", "dark red", "green")
-    scores = score(VqaAccuracy(by_question_type=True), [{"label": text} for text in answers], QUESTIONS)
+    scores = score(VqaAccuracy(by=("question_type",)), [{"label": text} for text in answers], QUESTIONS)
     assert {name: round(value, 6) for name, value in scores.values.items()} == {
         "accuracy": 78.0,
         "yes/no": 100.0,
@@ -109,7 +109,7 @@ def test_vqa_accuracy_by_type_of_labels_and_texts():
 
 
 def test_accuracy_of_people_and_of_the_most_common_answers():
-    scores = VqaAccuracy(by_question_type=True).build().references(QUESTIONS)
+    scores = VqaAccuracy(by=("question_type",)).build().references(QUESTIONS)
     # six say red and five others agree with each; three have two others; one has none
     assert scores.values["other"] == pytest.approx(10 * (6 + 3 * 2 / 3))
     assert scores.per_example["yes/no"][:2] == [100, pytest.approx(10 * (5 + 4))]
@@ -179,7 +179,7 @@ def test_choices_of_other_data_have_an_accuracy():
 def test_recall_of_phrases():
     ranked = [[BOXES[0]], [FAR] * 5 + [BOXES[1]], [FAR] * 12 + [BOXES[2]]]
     third = pytest.approx(100 / 3)
-    assert score(PhraseRecall(by_phrase_type=True), ranked, PHRASES).values == {
+    assert score(PhraseRecall(by=("type",)), ranked, PHRASES).values == {
         "animals": 50,
         "people": 0,
         "R@1": third,

@@ -22,18 +22,18 @@ def test_pictures_are_described_the_same_in_halves(caplog):
     expected = list(extractor.records(pictures))
     network, tried = extractor.network, []
 
-    def cramped(images):
-        tried.append(len(images))
-        if len(images) > 2:
+    def cramped(pixels, sizes):
+        tried.append(len(pixels))
+        if len(pixels) > 2:
             raise out_of_memory_error()
-        return network(images)
+        return network(pixels, sizes)
 
     extractor.network = cramped
     for ours, theirs in zip(extractor.records(pictures), expected, strict=True):
         assert ours.key == theirs.key and np.allclose(ours.features, theirs.features, atol=1e-5)
     assert tried == [4, 2, 2, 1]
     assert caplog.messages[-1] == "extracting features: out of memory; from here on 2 pictures at a time"
-    extractor.network = lambda images: cramped([*images] * 3)
+    extractor.network = lambda pixels, sizes: cramped(pixels.repeat(3, 1, 1, 1), sizes.repeat(3, 1))
     with pytest.raises(RunError, match="extracting features: out of memory with a single picture .'0'.; use a smaller"):
         list(extractor.records(pictures))
 

@@ -30,8 +30,7 @@ class Lines(Published):
     about = About("Lines", "CC0", "example.org/lines.zip")
 
     def find(self, finder, split):
-        names = self.named_files(split) or (f"{split}.jsonl",)
-        return {"lines": [finder.file(name, where=self.about.source) for name in names]}
+        return {"lines": finder.files(split, f"{split}.jsonl")}
 
     def read(self, data, split) -> Iterator[Example | str]:
         for _, row in data.rows(split, "lines", Line, unique="id"):
@@ -49,7 +48,7 @@ def folder(tmp_path):
 
 def test_a_split_is_read_once_and_what_is_left_out_is_counted(folder, caplog):
     data = Lines(folder=folder).build()
-    assert [example.id for example in data.split("val")] == ["val-1", "val-2"] and data.lacking("val") == {}
+    assert [example.id for example in data.split("val")] == ["val-1", "val-2"]
     assert data.split("val") is data.split("val") and caplog.messages == ["Lines val: left out 1 line without an image"]
     assert data.describe() == {
         "name": "Lines",
@@ -65,13 +64,7 @@ def test_a_split_is_read_once_and_what_is_left_out_is_counted(folder, caplog):
 def test_examples_without_a_picture(folder):
     data = Lines(folder=folder, images="images").build()
     assert [picture.key for picture in data.pictures()] == ["train-1", "val-2", "test-1", "test-2"]
-    assert data.lacking("train") == {"without_picture": ["train-2"]} and len(data.split("train")) == 1
-    assert len(Lines(folder=folder, images="images", missing="keep").build().split("train")) == 2
-    message = refusal(Lines(folder=folder, images="images", missing="error").build().split, "train")
-    assert message == (
-        f"{folder}/train.jsonl: 1 example without a picture, 1 line without an image (first: train-2); set missing = "
-        '"drop" to leave their examples out, or "keep" to keep them'
-    )
+    assert len(data.split("train")) == 1
     with pytest.raises(DataError, match="Lines has no raw images; set data.images, or give the embedder a file of"):
         next(Lines(folder=folder).build().pictures())
 
