@@ -85,10 +85,10 @@ class Decoding(DecodingConfig):
         for name, why in unused.items():
             if getattr(self, name) != type(self).model_fields[name].default:
                 raise ValueError(f"{name}: {why}")
-        most = self.candidates or self.num_beams
-        if self.num_return_sequences > most and (most > 1 or not self.do_sample):
-            instead = "num_beams = 1" if self.do_sample else "do_sample = true"
-            needed = "candidates of at least" if self.candidates else f"{instead}, or num_beams of at least"
+        if self.do_sample and self.num_beams > 1:
+            raise ValueError("do_sample: samples without beams; set num_beams = 1, or remove do_sample")
+        if self.num_return_sequences > (self.candidates or self.num_beams) and not self.do_sample:
+            needed = "candidates of at least" if self.candidates else "do_sample = true, or num_beams of at least"
             raise ValueError(f"num_return_sequences: {self.num_return_sequences} texts need {needed} that number")
 
     def for_candidates(self) -> Iterator[Decoding]:

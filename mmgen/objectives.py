@@ -217,8 +217,9 @@ class Generator(Objective):
     @abc.abstractmethod
     def generate(self, model: Sequencer, batch: Batch, options: Any) -> list[list[Generation]]:
         """`options.texts` texts for each of the B examples, best first; for each prompt of an example in order, if it
-        has prompts. Draws from torch's generator. Obeys every option, or raises UnavailableError. `options`: of the
-        class `mmgen.configs.GeneratorConfig.decoding`."""
+        has prompts. Draws with the examples' `batch.seeds` (`mmgen.sampling`), so that a text is the same alone and in
+        a batch. Obeys every option, or raises UnavailableError. `options`: of the class
+        `mmgen.configs.GeneratorConfig.decoding`."""
 
 
 def init_layer_from(layer: nn.Module, model: Sequencer, name: str) -> None:

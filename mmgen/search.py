@@ -13,13 +13,14 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor
-from transformers import GenerationConfig, GenerationMixin, PreTrainedConfig, PreTrainedModel
+from transformers import GenerationConfig, GenerationMixin, LogitsProcessorList, PreTrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from .decoding import SAMPLING, Decoding
 from .examples import Generation
 from .parts import Backbone
 from .prompts import Prompts
+from .sampling import derive, draw, seeds_of_texts
 
 _CACHE = next(field.name for field in fields(CausalLMOutputWithPast) if field.name in ("cache", "past_key_values"))
 
@@ -43,20 +44,30 @@ class Stepper(Protocol):
 
 
 def search(
-    stepper: Stepper, start: Tensor, options: Decoding, backbone: Backbone, max_tokens: int
+    stepper: Stepper,
+    start: Tensor,
+    options: Decoding,
+    backbone: Backbone,
+    max_tokens: int,
+    seeds: Tensor | None = None,
 ) -> list[tuple[list[int], float]]:
     """(tokens, mean log-probability) of `options.num_return_sequences` texts per input, best first.
 
     start       (B, s) tokens, at least one, at the beginning of each text. The results do not contain them; only rules
                 about repetition read them
     max_tokens  of a text, its end included
+    seeds       (B,) `Batch.seeds`, for sampling: a text depends on its example's seed and its number alone. Without
+                them, torch's generator draws some
 
-    Tokens end with the first end token, which is included and counted. Sampling uses torch's generator. The backbone's
-    `forbidden_ids` are never chosen, as by `suppress_tokens` of transformers; log-probabilities remain the model's,
-    which gives them a share.
+    Tokens end with the first end token, which is included and counted. The backbone's `forbidden_ids` are never chosen,
+    as by `suppress_tokens` of transformers; log-probabilities remain the model's, which gives them a share.
     """
     # untyped: the declared type of `self` in `generate` has more members than it uses
     model: Any = _StepperModel(stepper, start, len(backbone.tokenizer))
+    if options.do_sample:
+        inputs = len(start) if seeds is None else len(seeds)
+        per_input = len(start) * options.num_return_sequences // inputs
+        model.seeds = seeds_of_texts(seeds, inputs, per_input, start.device).flatten()
     out = model.generate(start, generation_config=_generation_config(options, backbone, max_tokens))
     tokens = out.sequences[:, start.shape[1] :]
     ends = tokens == backbone.end_id
@@ -94,6 +105,7 @@ class _StepperModel(PreTrainedModel, GenerationMixin):
         sizes: dict[str, Any] = {"vocab_size": words, "tie_word_embeddings": False}  # unknown keys are stored
         super().__init__(PreTrainedConfig(**sizes))
         self.stepper, self.start = stepper, start
+        self.seeds: Tensor | None = None  # of the rows, if tokens are sampled
 
     device = property(lambda self: self.start.device)
     dtype = property(lambda self: torch.float32)
@@ -110,6 +122,18 @@ class _StepperModel(PreTrainedModel, GenerationMixin):
         # the methods of a cache that `generate` calls: the stepper keeps the selected rows
         cache: Any = SimpleNamespace(reorder_cache=self.stepper.reorder_cache, get_seq_length=lambda: 0)
         return CausalLMOutputWithPast(logits=logits.unsqueeze(1), **{_CACHE: cache})
+
+    def _get_logits_processor(self, *args: Any, **kwargs: Any) -> LogitsProcessorList:
+        """Those of transformers, and, if tokens are sampled, one that leaves only the token that a row's seed draws."""
+        processors = super()._get_logits_processor(*args, **kwargs)
+        if self.seeds is not None:
+            processors.append(self._draw)
+        return processors
+
+    def _draw(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        assert self.seeds is not None
+        drawn = draw(scores.softmax(-1), derive(self.seeds, input_ids.shape[1]))
+        return torch.full_like(scores, -torch.inf).scatter(1, drawn.unsqueeze(1), 0.0)
 
     # a static method in transformers, but called on the object; here it needs the stepper
     def _check_early_stop_heuristic(self, *args: Any, **kwargs: Any) -> Tensor:  # type: ignore[override]

@@ -159,6 +159,7 @@ class Batch:
     inputs: Mapping[str, Mapping[str, Tensor]]  # input name -> collated input, in the step's order
     targets: Mapping[str, Targets] = field(default_factory=dict)  # objective name -> its targets
     rows: tuple[int, ...] = ()  # for each row, the index of its example in `ids`; empty if each example is one row
+    seeds: Tensor | None = None  # (B,) int64, of texts that are sampled (`mmgen.sampling`)
 
     @property
     def size(self) -> int:

@@ -51,18 +51,20 @@ def test_a_class_of_its_own_writes_one_text_or_as_many_as_it_has_a_key_for():
             options.for_texts(n)
 
 
-@pytest.mark.parametrize(
-    ("options", "alternative"),
-    [
-        ({"num_beams": 2}, "do_sample = true"),
-        ({"num_beams": 2, "do_sample": True}, "num_beams = 1"),
-    ],
-)
-def test_beams_give_at_most_one_text_each(options, alternative):
-    with pytest.raises(ValidationError) as error:
-        Decoding(num_return_sequences=3, **options)
-    reason = f"num_return_sequences: 3 texts need {alternative}, or num_beams of at least that number"
-    assert error.value.errors()[0]["msg"] == f"Value error, {reason}"
+def test_beams_give_at_most_one_text_each():
+    for options, reason in (
+        (
+            {"num_beams": 2, "num_return_sequences": 3},
+            "num_return_sequences: 3 texts need do_sample = true, or num_beams of at least that number",
+        ),
+        (
+            {"num_beams": 2, "do_sample": True},
+            "do_sample: samples without beams; set num_beams = 1, or remove do_sample",
+        ),
+    ):
+        with pytest.raises(ValidationError) as error:
+            Decoding(**options)
+        assert error.value.errors()[0]["msg"] == f"Value error, {reason}"
     assert Decoding(do_sample=True, num_return_sequences=3).texts == 3
 
 

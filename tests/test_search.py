@@ -5,9 +5,11 @@ from math import isclose, log
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 import torch
 
 from mmgen.decoding import Decoding
+from mmgen.sampling import derive, draw
 from mmgen.search import as_generations, search
 
 END, WORDS, LONGEST = 0, 4, 3
@@ -80,6 +82,41 @@ def test_samples_have_the_distribution_of_the_table():
     likely = [(text, share) for text, share in shares if draws * share > 5]
     statistic = sum((drawn.count(text) - draws * share) ** 2 / (draws * share) for text, share in likely)
     assert statistic < len(likely) + 4 * (2 * len(likely)) ** 0.5
+
+
+def test_a_text_depends_on_its_seed_alone():
+    """Alone, among others, and as the first of several: rules that narrow the distribution hold."""
+    torch.manual_seed(0)
+    options, tables = Decoding(do_sample=True, num_return_sequences=20), [Table(), Table()]
+    tables[1].logits = tables[1].logits[1:]
+    seeds = torch.tensor([3, 4])
+    together = search(tables[0], START, options, *LIMITS, seeds)
+    assert search(tables[1], START[:1], options, *LIMITS, seeds[1:]) == together[20:]
+    assert len({tuple(tokens) for tokens, _ in together[20:]}) > 5
+    assert search(tables[1], START[:1], options, *LIMITS, seeds[:1]) != together[20:]
+    first = options.model_copy(update={"num_return_sequences": 1})
+    assert search(tables[1], START[:1], first, *LIMITS, seeds[1:]) == together[20:21]
+    for narrow in ({"top_k": 2}, {"top_p": 0.5}, {"min_p": 0.6}):
+        for tokens, _ in search(tables[1], START[:1], options.model_copy(update=narrow), *LIMITS, seeds[1:]):
+            for place, token in enumerate(tokens):
+                shares = tables[1].logits[0][tuple(tokens[:place])].softmax(-1)
+                larger = shares[shares > shares[token]]
+                assert len(larger) < narrow.get("top_k", WORDS)
+                assert larger.sum() < narrow.get("top_p", 2) and shares[token] >= narrow.get("min_p", 0) * shares.max()
+
+
+@pytest.mark.parametrize("temperature", [0.5, 2.0])
+def test_draws_have_the_distribution_that_they_are_drawn_from(temperature):
+    """Chi-square over seeds that follow one another, over steps, and over pairs of neighbours."""
+    shares = (torch.tensor([2.0, 1.0, 0.0, -1.0]) / temperature).softmax(-1)
+    count = 20_000
+    for seeds in (torch.arange(count), derive(torch.tensor(7), torch.arange(count))):
+        drawn = draw(shares.expand(count, -1), seeds)
+        pairs = drawn[::2] * WORDS + drawn[1::2]
+        for values, expected in ((drawn, shares), (pairs, torch.outer(shares, shares).flatten())):
+            expected = expected * len(values)
+            statistic = float(((values.bincount(minlength=len(expected)) - expected) ** 2 / expected).sum())
+            assert statistic < len(expected) + 4 * (2 * len(expected)) ** 0.5
 
 
 def test_results_become_texts_of_their_examples():

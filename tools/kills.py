@@ -30,7 +30,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-import mmgen_serve.server  # noqa: F401  a fork of the service need not import it
+import mmgen_serve.command  # noqa: F401  a fork of the service need not import it
 import torch
 from click.testing import CliRunner
 from PIL import Image

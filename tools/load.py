@@ -85,10 +85,10 @@ def row(address: str, pid: int, body: bytes, clients: int, requests: int) -> str
 @click.option("--clients", multiple=True, type=int, default=(1, 8, 32), show_default=True)
 @click.option("--requests", type=int, default=200, show_default=True, help="Requests for each number of clients.")
 def main(service: str, picture: Path | None, pairs: tuple[str, ...], clients: tuple[int, ...], requests: int) -> None:
-    request: dict[str, object] = {"inputs": dict(pair.split("=", 1) for pair in pairs)}
+    inputs = dict(pair.split("=", 1) for pair in pairs)
     if picture:
-        request["picture"] = base64.b64encode(picture.read_bytes()).decode()
-    body, start = json.dumps(request).encode(), time.perf_counter()
+        inputs["picture"] = base64.b64encode(picture.read_bytes()).decode()
+    body, start = json.dumps({"inputs": inputs}).encode(), time.perf_counter()
     with serving(service.split()) as (address, pid):
         ready = time.perf_counter() - start
         ((status, seconds),) = send(address, body, 1)

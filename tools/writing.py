@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     torch.set_num_threads(1)
     rows: dict[str, list[Row]] = {}
     for folder in [run for path in options.runs for run in sorted(path.glob("*/seed-*")) or [path]]:
-        run, profile = mmgen.load(folder, options.step), folder.resolve().parent.name
+        run, profile = mmgen.load(folder, options.step), folder.resolve().parent.name.removeprefix("vqg_coco_")
         measured = measure_different(run, options.n, options.scenes) if options.n > 1 else measure_ways(run, profile)
         for way, row in measured:
             rows.setdefault(way, []).append(row)

@@ -13,6 +13,8 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import torch
+
 from ..decoding import Decoding, DecodingConfig
 from ..errors import DataError, PluginError
 from ..examples import Example, Generation, Prediction, Scores
@@ -25,11 +27,13 @@ if TYPE_CHECKING:
 
 
 def write_texts(
-    model: Model, batch: Batch, options: DecodingConfig, examples: Sequence[Example]
+    model: Model, batch: Batch, options: DecodingConfig, examples: Sequence[Example], seeds: Sequence[int] = ()
 ) -> list[list[Generation]]:
-    """The generator's texts for a batch of these examples. Raises PluginError, and DataError if there are too few
-    different texts."""
+    """The generator's texts for a batch of these examples. `seeds`: of the examples, for options that sample. Raises
+    PluginError, and DataError if there are too few different texts."""
     generator, counts = model.generator, batch.label(PROMPT_COUNTS)
+    if seeds:
+        batch = replace(batch, seeds=torch.tensor(seeds, device=model.device))
     write = partial(generator.generate, model, batch)
     if isinstance(options, Decoding) and (options.candidates or batch.label(AVOID) is not None):
         texts = choose_different(write, batch, options, model.backbone)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 from collections.abc import Callable, Sequence
@@ -17,7 +16,7 @@ from accelerate.utils import gather_object
 
 from ..data.collate import Collator, by_length
 from ..data.part_checks import predict_with, write_texts
-from ..data.seeds import seeded
+from ..data.seeds import seed_from, seeded
 from ..decoding import DecodingConfig
 from ..errors import DataError
 from ..examples import Example, Generation, Prediction
@@ -47,8 +46,8 @@ def generate(
     """`options.texts` texts for each example, best first. `inputs`: the model's inputs to read (default: all). The
     training mode is unchanged afterwards.
 
-    A batch that runs out of memory is split in halves (samples differ then). Raises RunError if a single example does
-    not fit."""
+    Samples depend on torch's random numbers and the example's id. A batch that runs out of memory is split in halves.
+    Raises RunError if a single example does not fit."""
     training = model.training
     model.eval()
     try:
@@ -74,26 +73,27 @@ def _answers(
     context: StepContext | None = None,
 ) -> list[Any]:
     """The answers of a model in eval mode: texts, by decoding options, or the predictions of an objective. For a step,
-    each process has its share of the batches, and every piece of a batch a seed of its own."""
+    each process has its share of the batches."""
     objective, (where, unit, advice) = (asked, PREDICTING) if isinstance(asked, str) else (GENERATOR, WRITING)
     reads_targets = isinstance(asked, str) or model.generator.reader.reads_prompts
     collate = Collator(model, inputs, [objective] * reads_targets, predicting=True)
     rank, count, progress, dtype = 0, 1, Progress(), "fp32"
     say: Callable[[str], None] = log.warning
+    samples = not isinstance(asked, str) and asked.samples
+    place = (context.seed, context.name) if context else (int(torch.randint(2**62, ())) if samples else 0,)
     if context:
         rank, count = context.accelerator.process_index, context.accelerator.num_processes
         progress, dtype, where = context.progress, context.step.training.precision, f"{context.name}: {where}"
         say = progress.say
 
     def answer(number: int, batch: Sequence[int], piece: Sequence[int]) -> list[Any]:
-        cut = piece if len(piece) < len(batch) else ()  # the seed of a full batch does not depend on pieces
-        seed = seeded(context.seed, context.name, "write", number, *cut) if context else contextlib.nullcontext()
-        with seed, precision(dtype, model.device):
+        with seeded(*place, "write", number), precision(dtype, model.device):
             read = [examples[index] for index in piece]
             collated = collate(read).to(model.device)
             if isinstance(asked, str):
                 return predict_with(model, asked, collated)
-            return write_texts(model, collated, asked, read)
+            seeds = [seed_from(*place, "write", example.id) for example in read] if samples else ()
+            return write_texts(model, collated, asked, read, seeds)
 
     retry, results = OomRetry(where, advice, named=lambda index: examples[index].id, say=say), list[tuple[int, Any]]()
     with progress.task(where, len(examples), unit) as advance:
@@ -107,12 +107,11 @@ def _answers(
 
 def write_answers(model: Model, context: StepContext, recipe: Recipe, examples: Sequence[Example]) -> None:
     """Write `generations.jsonl` or `predictions.jsonl` in the step's folder: the texts of each example, best first, or
-    its prediction. All processes call it. Each batch has its own random seed, so the number of processes does not
-    change samples. torch's random state is as before afterwards. Raises DataError for an example with several prompts:
-    one text is scored, but each prompt would have its own.
+    its prediction. All processes call it. A sampled text depends on the run's seed and the example's id alone. torch's
+    random state is as before afterwards. Raises DataError for an example with several prompts: one text is scored, but
+    each prompt would have its own.
 
-    A batch that runs out of memory is split in halves, separately in each process. Greedy search and beam search find
-    the same texts then; samples differ, since each piece has its own seed (the same splits give the same samples)."""
+    A batch that runs out of memory is split in halves, separately in each process."""
     accelerator, (objective, kind) = context.accelerator, recipe.predicts(context.name) or (GENERATOR, "text")
     asked: DecodingConfig | str = recipe.decoding_of(context.name) if kind == "text" else objective
     if several := [e.id for e in examples if kind == "text" and len({*prompts_of(e)}) > 1]:

@@ -33,7 +33,7 @@ from .answers import Answer
 from .query import Query, queries_of
 from .query_names import StepNames
 from .query_pictures import QueryFeatures
-from .query_reader import Prepared, QueryReader, draws_of, message, readable
+from .query_reader import Prepared, QueryReader, message, readable
 
 log = logging.getLogger("mmgen")
 
@@ -158,27 +158,27 @@ class Predictor:
         if self.limits:
             _warn_once(f"{self.where}: {self.limits}")
         options = options or self.recipe.decoding
+        seed = self.seed_of(options, seed)
+        remaining = iter(queries)
+        while batch := list(itertools.islice(remaining, batch_size)):
+            yield from self.finish(self.prepare(batch, [seed] * len(batch)), options)
+
+    def seed_of(self, options: DecodingConfig, seed: int | None) -> int | None:
+        """The seed of a query: this one, or, if texts are sampled, one from torch's numbers. Raises DataError for
+        a seed without effect."""
         samples = self.kind == "text" and options.samples
         if seed is not None and not samples:
             raise DataError("seed: has an effect only on a decoding that samples (do_sample = true); leave it out")
-        if samples and seed is None:
-            seed = int(torch.randint(1 << 31, ()))
-        remaining = iter(queries)
-        while batch := list(itertools.islice(remaining, batch_size)):
-            yield from self.finish(self.prepare(batch), options, seed)
+        return int(torch.randint(1 << 31, ())) if samples and seed is None else seed
 
-    def finish(
-        self, batch: Sequence[Prepared | Answer], options: DecodingConfig | None = None, seed: int | None = None
-    ) -> list[Answer]:
-        """The answers to prepared queries, from one pass of the model over all that could be read; with a `seed`, which
-        a decoding that samples needs, from a pass for each."""
+    def finish(self, batch: Sequence[Prepared | Answer], options: DecodingConfig | None = None) -> list[Answer]:
+        """The answers to prepared queries, from one pass of the model over all that could be read. Options that sample
+        need queries with seeds."""
         answers = {id(query): query for query in batch if isinstance(query, Answer)}
         read = [query for query in batch if isinstance(query, Prepared)]
         answer = functools.partial(self._answers_of, options=options or self.recipe.decoding)
-        for group in [read] if seed is None else [[prepared] for prepared in read]:
-            with contextlib.nullcontext() if seed is None else draws_of(seed, group[0]):
-                for piece, results in self._retry.over(group, answer):
-                    answers |= zip(map(id, piece), (replace(result, seed=seed) for result in results), strict=True)
+        for piece, results in self._retry.over(read, answer):
+            answers |= zip(map(id, piece), results, strict=True)
         return [answers[id(query)] for query in batch]
 
     @torch.inference_mode()
@@ -191,7 +191,8 @@ class Predictor:
             if self.kind != "text":
                 predictions = predict_with(self.model, self.objective, batch)
                 return [replace(query.answer, prediction=made) for query, made in zip(group, predictions, strict=True)]
-            written = write_texts(self.model, batch, options, [read[0].example for read in reads])
+            seeds = [prepared.draws for prepared in group if prepared.draws is not None]
+            written = write_texts(self.model, batch, options, [read[0].example for read in reads], seeds)
         except DataError as error:
             if len(group) > 1:  # one query cannot be answered; answer each separately
                 return [answer for prepared in group for answer in self._answers_of([prepared], options)]

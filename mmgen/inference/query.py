@@ -27,7 +27,8 @@ class Query:
             for the only input that takes pictures. A value for an input of stored features is a picture in any form
             (`mmgen.inference.query_pictures.as_picture`), a key of the run's features, or features; a list or `All` of
             these is several pictures together
-    folder  the base of relative paths of pictures and files; None: a stranger asks, and no string is a path or a key
+    folder  the base of relative paths of pictures and files; None: a stranger asks, and strings are no paths or keys,
+            but base64 of a file
     place   file and line of the query, for errors
     """
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import os
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -133,9 +135,11 @@ def as_picture(value: Any, name: str, folder: Path | None = Path()) -> Picture |
             `Picture`,
             or a dict {"picture": any of these, "boxes"}
     name    the key of a picture without a path
-    folder  the base of relative paths; None: no string is a path
+    folder  the base of relative paths; None: no string is a path, but base64 of a file
 
     Raises ValueError, OSError and DataError for an invalid or unreadable picture."""
+    if isinstance(value, str) and folder is None:
+        value = decode(value)
     if isinstance(value, Mapping) and "picture" in value:
         image = None if isinstance(value["picture"], Mapping) else as_picture(value["picture"], name, folder)
         if image is None or len(value) > 1 + ("boxes" in value):
@@ -159,11 +163,23 @@ def as_picture(value: Any, name: str, folder: Path | None = Path()) -> Picture |
 def as_file(value: Any, name: str, folder: Path | None = Path()) -> File | None:
     """A value as a file: a path, bytes, or a `File`; None for any other value, such as a key. `name`: of a file without
     a path. `folder`: as in `as_picture`."""
+    if isinstance(value, str) and folder is None:
+        value = decode(value)
     if isinstance(value, bytes):
         return File(name, value)
     if path := path_of(value, folder):
         return File(str(path), path)
     return value if isinstance(value, File) else None
+
+
+def decode(text: str) -> bytes:
+    """The bytes of a file in base64, or in a data: URL, as a stranger sends it. Raises DataError."""
+    content = b""
+    with contextlib.suppress(ValueError):
+        content = base64.b64decode(re.sub("^data:[^,]*;base64,", "", text, count=1), validate=True)
+    if not content:
+        raise DataError("expected base64 of a file, or a data: URL with it; addresses are never fetched")
+    return content
 
 
 def path_of(value: Any, folder: Path | None) -> Path | None:

@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import Any
 
 from ..data.collate import Collator, ReadRow
-from ..data.seeds import seeded
+from ..data.seeds import seed_from
 from ..data.unread_text import remarks
 from ..errors import DataError
 from ..examples import All, Example, ResolvedExample
@@ -26,23 +26,30 @@ UNREADABLE = (TypeError, ValueError, AttributeError, LookupError)  # readers rai
 
 @dataclass(frozen=True)
 class Prepared:
-    """A query whose inputs have been read. `answer`: what is known of its answer."""
+    """A query whose inputs have been read.
+
+    answer  what is known of its answer
+    draws   the seed of its texts, if they are sampled
+    """
 
     query: Query | Example
     answer: Answer
     read: list[ReadRow]
+    draws: int | None = None
 
 
 @dataclass
 class _Draft:
     """A query whose values are being read.
 
+    seed      of texts that are sampled
     bound     its values by the step's names; an example of a data set has none
     pictures  of the query
     error     the first mistake; the others are not looked for
     """
 
     query: Query | Example
+    seed: int | None
     bound: Bound = Bound({}, {}, (), ())
     pictures: list[Picture] = field(default_factory=list)
     error: DataError | None = None
@@ -67,10 +74,11 @@ class QueryReader:
     collate: Collator
     backbone: Backbone
 
-    def prepare(self, queries: Sequence[Query | Example]) -> list[Prepared | Answer]:
+    def prepare(self, queries: Sequence[Query | Example], seeds: Sequence[int | None] = ()) -> list[Prepared | Answer]:
         """Resolve queries to examples, and read their inputs once. The extractor of an input gets the pictures of all
-        queries together. A query that cannot be read has an answer, with the error."""
-        drafts = [self._draft(query) for query in queries]
+        queries together. A query that cannot be read has an answer, with the error. `seeds`: of the queries whose texts
+        will be sampled."""
+        drafts = [self._draft(*pair) for pair in zip(queries, seeds or [None] * len(queries), strict=True)]
         for name, config in self.names.inputs.items():
             if name in self.features.embedders or config.takes in ("picture", "file"):
                 self._resolve(name, [draft for draft in drafts if not draft.error])
@@ -88,18 +96,18 @@ class QueryReader:
             for draft in drafts:
                 draft.change(name, lambda part: records.get(id(part), part))
 
-    def _draft(self, query: Query | Example) -> _Draft:
+    def _draft(self, query: Query | Example, seed: int | None) -> _Draft:
         if isinstance(query, Example):
-            return _Draft(query)
+            return _Draft(query, seed)
         try:
             bound = self.names.bind_exactly(query)
             for name, values in bound.inputs.items():
                 for value in values.values():
                     if self.names.takes[name] == "text" and not isinstance(value, str):
                         raise DataError(f"'{name}' must be a string, not {value!r:.40}")
-            return _Draft(query, bound)
+            return _Draft(query, seed, bound)
         except DataError as error:
-            return _Draft(query, error=error)
+            return _Draft(query, seed, error=error)
 
     def _read(self, draft: _Draft) -> Prepared | Answer:
         """A draft with its inputs read, or its error."""
@@ -122,8 +130,9 @@ class QueryReader:
             remarks=tuple(dict.fromkeys(said)),
             choices=tuple(read[0].example.labels.get("choices", ())),
             pictures=tuple(draft.pictures),
+            seed=draft.seed,
         )
-        return Prepared(query, answer, read)
+        return Prepared(query, answer, read, None if draft.seed is None else _seed_of_texts(draft.seed, answer, read))
 
 
 def _example_of(query: Query, bound: Bound) -> ResolvedExample:
@@ -158,13 +167,13 @@ def message(query: Query | Example, error: DataError) -> str:
     return str(error) if where in str(error) else f"{where}: {error}"
 
 
-def draws_of(seed: int, prepared: Prepared) -> contextlib.AbstractContextManager[None]:
-    """torch's random numbers for one query, inside the context. They depend on what the query says and shows: neither
-    its id nor other queries change them, so that a query has the same texts alone and among others."""
+def _seed_of_texts(seed: int, answer: Answer, read: Sequence[ReadRow]) -> int:
+    """The seed of a query's texts. It depends on what the query says and shows: neither its id nor other queries change
+    it, so that a query has the same texts alone and among others."""
     digest = blake2b(digest_size=16)
-    said = [prepared.read[0].example.inputs, prepared.read[0].example.labels]
+    said = [read[0].example.inputs, read[0].example.labels]
     digest.update(json.dumps(said, sort_keys=True, default=lambda shown: None).encode())
-    for picture in prepared.answer.pictures:
+    for picture in answer.pictures:
         image = picture.load()
         digest.update(repr((image.size, picture.boxes)).encode() + image.tobytes())
-    return seeded(seed, digest.hexdigest())
+    return seed_from(seed, digest.hexdigest())

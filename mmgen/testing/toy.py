@@ -128,7 +128,7 @@ class GreedyGenerator(Generator):
         prefix = model.prefix(batch)
         start = torch.full_like(prefix.free, model.backbone.end_id)
         stepper = Rereader(model, prefix, self.reader)
-        results = search(stepper, start, options, model.backbone, self.max_tokens)
+        results = search(stepper, start, options, model.backbone, self.max_tokens, batch.seeds)
         return as_generations(results, batch.ids, model.backbone)
 
 

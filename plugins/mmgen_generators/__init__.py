@@ -7,6 +7,7 @@ from pydantic import Field
 import mmgen
 
 LOWEST = 1e-6  # temperature that is not 0: by a lower one, logits become infinite
+MaxTokens = Field(20, ge=2, description="tokens per text, including the end token; longer targets are cut")
 Order = Literal["confidence", "margin", "entropy", "left_to_right", "random"]
 
 
@@ -15,7 +16,7 @@ class Masked(mmgen.GeneratorConfig):
 
     type: Literal["masked"] = "masked"
     query_labels = ("prompt", "avoid")
-    max_tokens: int = Field(20, ge=2, description="tokens per text, including the end token; longer targets are cut")
+    max_tokens: int = MaxTokens
 
     def build(self, backbone):
         from .masked import MaskedGenerator
@@ -29,7 +30,7 @@ class Causal(mmgen.GeneratorConfig):
     type: Literal["causal"] = "causal"
     query_labels = ("prompt", "avoid")
     backbones = frozenset({"visible", "row"})  # one of "row" must read from left to right, as `needs` says
-    max_tokens: int = Field(20, ge=2, description="tokens per text, including the end token; longer targets are cut")
+    max_tokens: int = MaxTokens
 
     def build(self, backbone):
         from .causal import CausalGenerator
@@ -51,12 +52,6 @@ class AnyOrderDecoding(mmgen.DecodingConfig):
     threshold: float | None = Field(
         None, gt=0, le=1, description="a pass keeps all tokens with a higher probability, at least one"
     )
-    entropy_bound: float | None = Field(
-        None,
-        ge=0,
-        description="a pass keeps the tokens of lowest entropy while the entropies of all but the last add up to at "
-        "most this bound, in nats (Ben-Hamu et al., 2025)",
-    )
     remask: bool = Field(
         False,
         description="mask-predict (Ghazvininejad et al., 2019): a pass keeps all tokens, then masks the least probable "
@@ -65,18 +60,10 @@ class AnyOrderDecoding(mmgen.DecodingConfig):
     temperature: float = Field(
         0.0, ge=0, le=1e6, description="divides the logits before sampling; 0 takes the most probable token"
     )
-    guidance: float = Field(
-        1.0,
-        ge=0,
-        le=1000,
-        description="classifier-free guidance: the logits without the inputs plus this factor times the difference "
-        "that the inputs make; 1 is off",
-    )
     lengths: int = Field(
         3, ge=1, le=100, description='with length = "head": the most probable lengths to write; the best text is kept'
     )
     num_return_sequences: int = Field(1, ge=1, le=1000, description="texts per example; several need a temperature")
-    trace: bool = Field(True, description="keep what stands after each pass, for the report")
 
     def model_post_init(self, context: Any) -> None:
         if 0 < self.temperature < LOWEST:
@@ -85,17 +72,13 @@ class AnyOrderDecoding(mmgen.DecodingConfig):
             raise ValueError(
                 f"num_return_sequences: {self.num_return_sequences} different texts need a temperature above 0"
             )
-        chosen = [name for name in ("steps", "threshold", "entropy_bound") if getattr(self, name) is not None]
-        if len(chosen) > 1:
-            raise ValueError(f"{chosen[1]}: cannot be combined with {chosen[0]}; remove one of the two")
+        if self.steps is not None and self.threshold is not None:
+            raise ValueError("threshold: cannot be combined with steps; remove one of the two")
         if self.remask and self.steps is None:
             raise ValueError("remask: needs steps, the number of passes")
-        if self.remask and self.order != "confidence":
-            raise ValueError('remask: needs order = "confidence"')
-        if self.threshold is not None and self.order != "confidence":
-            raise ValueError('threshold: needs order = "confidence"')
-        if self.entropy_bound is not None and self.order != "entropy":
-            raise ValueError('entropy_bound: needs order = "entropy"')
+        for name in ("remask", "threshold"):
+            if getattr(self, name) and self.order != "confidence":
+                raise ValueError(f'{name}: needs order = "confidence"')
 
     @property
     def samples(self):
@@ -113,7 +96,7 @@ class AnyOrder(mmgen.GeneratorConfig):
     type: Literal["any_order"] = "any_order"
     decoding = AnyOrderDecoding
     query_labels = ("text",)
-    max_tokens: int = Field(20, ge=2, description="tokens per text, including the end token; longer targets are cut")
+    max_tokens: int = MaxTokens
     block: int | None = Field(
         None,
         ge=1,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from mmgen.examples import Generation
 from mmgen.objectives import Generator, Sequencer
@@ -19,8 +18,7 @@ from mmgen.tensors import Batch, Loss, Targets
 from . import AnyOrder, AnyOrderDecoding
 from .any_order_targets import AnyOrderTargets
 from .any_order_writing import write
-
-HEAD_SLOTS = 1024  # predicted slots per call of the vocabulary head, to limit the memory of logits
+from .base import summed_loss
 
 
 class AnyOrderGenerator(Generator):
@@ -51,26 +49,10 @@ class AnyOrderGenerator(Generator):
         states = model.backbone.states_at(rows, read)
         # packing keeps the order of a row's slots, so that weights in the order of the tail fit the packed rows
         weights = targets.labels["weights"][targets.tail.labels != -100] if "weights" in targets.labels else None
-        total = self._loss(model.backbone, states[~first[read]], target_ids[predicted], weights)
+        total = summed_loss(model.backbone, states[~first[read]], target_ids[predicted], weights)
         if not self.reader.ends:
             total = total + self._length_loss(states[first[read]], targets.labels["lengths"])
         return Loss({"loss": total})
-
-    def _loss(self, backbone: Backbone, states: Tensor, target_ids: Tensor, weights: Tensor | None) -> Tensor:
-        """Summed cross-entropy () over predicted slots: states (n, H), target_ids and weights (n,)."""
-
-        def chunk(states: Tensor, target_ids: Tensor, weights: Tensor | None = None) -> Tensor:
-            logits = backbone.logits(states).float()
-            if weights is None:
-                return F.cross_entropy(logits, target_ids, reduction="sum")
-            return (F.cross_entropy(logits, target_ids, reduction="none") * weights).sum()
-
-        columns = (states, target_ids) if weights is None else (states, target_ids, weights)
-        chunks = list(zip(*(column.split(HEAD_SLOTS) for column in columns), strict=True))
-        if len(chunks) == 1:
-            return chunk(*chunks[0])
-        # checkpointing: the backward pass computes the logits again instead of storing them
-        return torch.stack([checkpoint(chunk, *part, use_reentrant=False) for part in chunks]).sum()
 
     def _length_loss(self, first: Tensor, lengths: Tensor) -> Tensor:
         """Summed cross-entropy () of the lengths (B, K) of texts, -100 where there is none; first (B, H)."""

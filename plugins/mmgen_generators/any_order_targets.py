@@ -30,10 +30,12 @@ from mmgen.errors import DataError
 from mmgen.examples import Example
 from mmgen.objectives import Rows, TextTargets
 from mmgen.parts import Backbone
-from mmgen.tensors import NOISY, PAD, WRITTEN, Layout, Tail, Targets
+from mmgen.tensors import NOISY, WRITTEN, Tail, Targets
 
 from . import AnyOrder
+from .base import Slot, tail_of
 
+PARTIAL = "partial"  # the label of `Targets` with partly written texts
 MASK_NAME = "[MASK]"  # in partly written texts, whatever the tokenizer's mask token is
 SPREAD = ((math.sqrt(5) - 1) / 2, math.sqrt(2))  # of questions and blocks: multiples fill the interval [0, 1) evenly
 Noise = Sequence[Sequence[Sequence[bool]]]  # of B examples' K targets: whether a place is masked
@@ -86,7 +88,7 @@ class AnyOrderTargets(TextTargets):
         if not any(texts):
             return Targets({})
         longest = max(map(len, texts))
-        return Targets({}, {"partial": torch.tensor([text + [-1] * (longest - len(text)) for text in texts])})
+        return Targets({}, {PARTIAL: torch.tensor([text + [-1] * (longest - len(text)) for text in texts])})
 
     def _maskable_places(self, target: Sequence[int]) -> range:
         """The places of a target that can be masked."""
@@ -116,16 +118,11 @@ class AnyOrderTargets(TextTargets):
             ]
             for pair in zip(targets, noise, strict=True)
         ]
-        longest = max(map(len, rows))
-        padding = (self.pad_id, 0, PAD, 0, 0, -100, 0.0)
-        table = torch.tensor([row + [padding] * (longest - len(row)) for row in rows], dtype=torch.float64)  # (B, S, 7)
-        ids, offsets, role, group, time, target_ids = table[..., :6].long().unbind(-1)
-        return Tail(ids, offsets, Layout(role, group, time), target_ids), table[..., 6].float()
+        tail, weights = tail_of(rows, self.pad_id)
+        return tail, weights.float()
 
-    def _slots_of_target(
-        self, target: Sequence[int], masked: Sequence[bool], group: int
-    ) -> Sequence[tuple[float, ...]]:
-        """The slots of one target as tuples (id, offset, role, group, time, label, weight)."""
+    def _slots_of_target(self, target: Sequence[int], masked: Sequence[bool], group: int) -> Sequence[Slot]:
+        """The slots of one target."""
         size = self.canvas(len(target))
         filled = [*target, *[self.end_id] * (size - len(target))]
         clean = [(y, t, WRITTEN, group, t // self.block + 1, -100, 0.0) for t, y in enumerate(filled)]

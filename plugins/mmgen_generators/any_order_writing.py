@@ -12,23 +12,25 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from mmgen.attention import rows_to_keep
 from mmgen.examples import Generation
 from mmgen.objectives import Sequencer
 from mmgen.parts import Backbone
+from mmgen.sampling import derive, draw, seeds_of_texts
 from mmgen.sequence import Prefix
 from mmgen.tensors import NOISY, PAD, WRITTEN, Batch, Layout, Slots
 
 from . import AnyOrderDecoding
-from .any_order_targets import MASK_NAME
+from .any_order_targets import MASK_NAME, PARTIAL
 from .open_places import masked_again, places_to_keep, predict
 
 if TYPE_CHECKING:
     from .any_order import AnyOrderGenerator
 
-MOST_ROUNDS = 8  # of sampling, until an input has enough different texts
+MOST_ROUNDS = 8  # of sampling, until every input has enough different texts
 
 
 @dataclass(frozen=True)
@@ -46,34 +48,24 @@ def write(
 ) -> list[list[Generation]]:
     """`options.num_return_sequences` different texts for each example, best first. If sampling finds fewer, they are
     repeated."""
-    count, prefix = options.num_return_sequences, model.prefix(batch)
-    partial = next((t.labels["partial"] for t in batch.targets.values() if "partial" in t.labels), None)
+    count = options.num_return_sequences
     distinct: list[dict[tuple[int, ...], Text]] = [{} for _ in batch.ids]
-    lacking = torch.arange(len(batch.ids), device=prefix.free.device)
-    for _ in range(MOST_ROUNDS if count > 1 else 1):
-        partial_rows = None if partial is None else partial[lacking]
-        rows = prefix if len(lacking) == len(prefix) else prefix.select(lacking)
-        for row, texts in zip(
-            lacking.tolist(), Writer(generator, model, rows, partial_rows, options).texts(), strict=True
-        ):
-            for text in texts:
-                distinct[row].setdefault(text.tokens, text)
-        lacking = lacking[[len(distinct[row]) < count for row in lacking.tolist()]]
-        if not len(lacking):
+    for number in range(MOST_ROUNDS if count > 1 else 1):
+        seeds = None if batch.seeds is None else derive(batch.seeds, number)
+        written = Writer(generator, model, replace(batch, seeds=seeds), options).texts()
+        for texts, more in zip(distinct, written, strict=True):
+            for text in more:
+                texts.setdefault(text.tokens, text)
+        if all(len(texts) >= count for texts in distinct):
             break
+    best = [sorted([*texts.values()][:count], key=lambda text: -text.score) for texts in distinct]
     return [
-        [_generation(model, id_, text) for text in _best(list(texts.values()), count)]
-        for id_, texts in zip(batch.ids, distinct, strict=True)
+        [_generation(model.backbone, id_, text) for text in (texts * count)[:count]]
+        for id_, texts in zip(batch.ids, best, strict=True)
     ]
 
 
-def _best(texts: list[Text], count: int) -> list[Text]:
-    best = sorted(texts[:count], key=lambda text: -text.score)
-    return (best * count)[:count]
-
-
-def _generation(model: Sequencer, id_: str, text: Text) -> Generation:
-    backbone = model.backbone
+def _generation(backbone: Backbone, id_: str, text: Text) -> Generation:
     passes = tuple(_with_gaps(backbone, tokens) for tokens in text.passes)
     return Generation(id_, backbone.decode_text(text.tokens), text.tokens, text.score, passes=passes)
 
@@ -86,58 +78,45 @@ def _with_gaps(backbone: Backbone, tokens: Sequence[int]) -> str:
 
 
 class Passes:
-    """Encodes the blocks of texts behind B inputs. With guidance, each input has a second row without the inputs' slots
-    (their positions stay taken).
+    """Encodes the blocks of texts behind B inputs.
 
     cached  whether keys and values of inputs and finished blocks are kept, if the backbone has a cache; otherwise every
             pass encodes them again
     """
 
-    def __init__(self, model: Sequencer, prefix: Prefix, block: int, guidance: float, cached: bool = True) -> None:
-        self.model, self.block, self.guidance = model, block, guidance
-        self.prefix = prefix if guidance == 1 else _with_rows_without_inputs(prefix)
+    def __init__(self, model: Sequencer, prefix: Prefix, block: int, cached: bool = True) -> None:
+        self.model, self.prefix, self.block = model, prefix, block
         self.cache = model.backbone.new_cache() if cached and model.backbone.caches else None
         self.finished = 0  # places of finished blocks in the cache
-        words = len(model.backbone.tokenizer)
-        self._words = slice(words)  # checkpoints may pad the embeddings beyond the vocabulary
 
     def first_states(self) -> Tensor:
         """(B, H) the state of each input's first slot."""
         slots = self.prefix.slots
         first = torch.zeros_like(slots.layout.real)
         first[:, 0] = True
-        states = self.model.backbone.states_at(slots, first, self.cache)
-        return states if self.guidance == 1 else states.chunk(2)[0]
+        return self.model.backbone.states_at(slots, first, self.cache)
 
     def logits(self, ids: Tensor, real: Tensor, open_places: Tensor, first: int) -> Tensor:
         """(n, V) logits at the open places of the blocks that begin at place `first`. ids, real (B, G, C);
         open_places (B, G, W) bool."""
-        if self.guidance != 1:
-            ids, real, open_places = (table.repeat(2, 1, 1) for table in (ids, real, open_places))
-        clean = slice(self.finished if self.cache is not None else 0, first)
-        now = slice(first, first + open_places.shape[2])
-        before = self._slots(ids, real, clean, WRITTEN)
-        slots = self._slots(ids, real, now, NOISY)
-        slots = before.followed_by(slots) if first > clean.start else slots
+        clean, size = slice(self.finished, first), open_places[0].numel()
+        slots = self._slots(ids, real, slice(first, first + open_places.shape[2]), NOISY)
+        if first > clean.start:
+            slots = self._slots(ids, real, clean, WRITTEN).followed_by(slots)
         if self.cache is None or not len(self.cache):
             slots = self.prefix.slots.followed_by(slots)
-        size = open_places[0].numel()
         mask = torch.zeros_like(slots.layout.real)
         mask[:, -size:] = open_places.flatten(1)
         states = self.model.backbone.states_at(slots, mask, self.cache)
         if self.cache is not None:
             self.cache.forget(size)
             self.finished = first
-        logits = self.model.backbone.logits(states).float()[..., self._words]
-        if self.guidance == 1:
-            return logits
-        with_inputs, without = logits.log_softmax(-1).chunk(2)
-        return without + self.guidance * (with_inputs - without)
+        logits = self.model.backbone.logits(states).float()
+        # checkpoints may pad the embeddings beyond the vocabulary
+        return logits[..., : len(self.model.backbone.tokenizer)]
 
     def select(self, rows: Tensor) -> None:
         """Continue with these inputs only."""
-        if self.guidance != 1:
-            rows = torch.cat([rows, rows + len(self.prefix) // 2])
         self.prefix = self.prefix.select(rows)
         if self.cache is not None:
             self.cache.select(rows)
@@ -163,27 +142,29 @@ class Writer:
     open      (B, G, C) bool: places to be written; the others were given
     log_prob  (B, G, C) of each token, in the pass that wrote it; 0 if it was given
     may_end   (B,) bool: whether an end token may be written
+    seeds     (B, G) of the texts
     """
 
     def __init__(
         self,
         generator: AnyOrderGenerator,
         model: Sequencer,
-        prefix: Prefix,
-        partial: Tensor | None,
+        batch: Batch,
         options: AnyOrderDecoding,
         cached: bool = True,
     ) -> None:
-        reader, backbone = generator.reader, model.backbone
-        self.options, self.block = options, reader.block
+        reader, backbone, prefix = generator.reader, model.backbone, model.prefix(batch)
+        self.options, self.block, device = options, reader.block, prefix.free.device
         self.end_id, self.mask_id = backbone.end_id, backbone.mask_id
-        self.passes = Passes(model, prefix, reader.block, options.guidance, cached)
-        words, device = len(backbone.tokenizer), prefix.free.device
-        self.refused = torch.zeros(words, dtype=torch.bool, device=device)
+        self.passes = Passes(model, prefix, reader.block, cached)
+        self.refused = torch.zeros(len(backbone.tokenizer), dtype=torch.bool, device=device)
         self.refused[[*backbone.forbidden_ids]] = True
+        partial = batch.label(PARTIAL)
         partial = torch.full((len(prefix), 1), -1, device=device) if partial is None else partial
         partial_length = (partial >= 0).sum(1, keepdim=True)  # (B, 1) tokens of the partly written text
-        lengths, self.length_log_prob = self._lengths(generator, len(partial_length), reader.max_tokens)
+        most_texts = max(options.lengths, options.num_return_sequences)
+        self.seeds = seeds_of_texts(batch.seeds, len(prefix), most_texts, device)
+        lengths, self.length_log_prob = self._lengths(generator, reader.max_tokens)
         canvases = torch.tensor([[reader.canvas(count + 1)] for (count,) in partial_length.tolist()], device=device)
         places = torch.where(partial_length > 0, canvases, lengths)  # (B, G)
         self.free = partial_length == 0  # (B, 1) whether nothing was given
@@ -192,28 +173,25 @@ class Writer:
         self.real = place < places.unsqueeze(2)
         if not options.temperature:  # the texts of an input with a given text would be equal
             self.real &= self.free.unsqueeze(2) | (torch.arange(places.shape[1], device=device) == 0).view(1, -1, 1)
-        self.ids = torch.full_like(place, self.mask_id).contiguous()
-        behind = torch.where(
-            partial_length > 0, partial_length, places - 1 if not reader.ends else places
-        )  # (B, G) first given end
-        self.ids[place >= behind.unsqueeze(2)] = self.end_id
-        shown = partial[:, : place.shape[2]].unsqueeze(1).expand(-1, places.shape[1], -1)
-        self.ids[:, :, : shown.shape[2]] = torch.where(shown >= 0, shown, self.ids[:, :, : shown.shape[2]])
+        ends = torch.where(partial_length > 0, partial_length, places - int(not reader.ends))  # (B, G) first given end
+        shown = F.pad(partial, (0, place.shape[2] - partial.shape[1]), value=-1).unsqueeze(1)  # (B, 1, C)
+        self.ids = torch.where(place < ends.unsqueeze(2), self.mask_id, self.end_id)
+        self.ids = torch.where(shown >= 0, shown, self.ids)
         self.open = self.real & (self.ids == self.mask_id)
         self.log_prob = torch.zeros(place.shape, device=device)
         self.written = self.open.clone()
         self.active = torch.arange(len(prefix), device=device)
         self.trace: list[Tensor] = []
 
-    def _lengths(self, generator: AnyOrderGenerator, rows: int, most: int) -> tuple[Tensor, Tensor | None]:
+    def _lengths(self, generator: AnyOrderGenerator, most: int) -> tuple[Tensor, Tensor | None]:
         """The lengths (B, G) of texts, and their log-probabilities; None if lengths are not predicted."""
         count = self.options.num_return_sequences
         if generator.reader.ends:
-            return torch.full((rows, count), most, device=self.passes.prefix.free.device), None
+            return torch.full_like(self.seeds[:, :count], most), None
         log_probs = generator.length_log_probs(self.passes.first_states())  # (B, max_tokens)
         if self.options.temperature:
             shares = (log_probs.double() / self.options.temperature).softmax(-1)
-            classes = torch.multinomial(shares, count, replacement=True)
+            classes = draw(shares.unsqueeze(1), derive(self.seeds[:, :count], -1))
         else:
             classes = log_probs.topk(min(self.options.lengths, most), -1).indices
         return classes + 1, log_probs.gather(1, classes)
@@ -233,10 +211,11 @@ class Writer:
             open_places = self.open[:, :, block]
             real = self.real[self.active]
             logits = self.passes.logits(self.ids[self.active], real, open_places[self.active], block.start)
-            row, _, place = open_places.nonzero().unbind(1)
+            row, text, place = open_places.nonzero().unbind(1)
             refused = self.refused.repeat(len(logits), 1)
             refused[:, self.end_id] = ~self.may_end[row]
-            predictions = predict(logits, refused, place, self.options).at(open_places)
+            seeds = derive(derive(self.seeds[row, text], block.start + place), number)
+            predictions = predict(logits, refused, place, seeds, self.options).at(open_places)
             keep = places_to_keep(predictions, open_places, number, total, self.options)
             self.ids[:, :, block] = torch.where(keep, predictions.tokens, self.ids[:, :, block])
             self.log_prob[:, :, block] = torch.where(keep, predictions.log_prob, self.log_prob[:, :, block])
@@ -247,8 +226,7 @@ class Writer:
                 self.open[:, :, block] = again
             else:
                 self._close_ended()
-            if self.options.trace:
-                self.trace.append(self.ids.clone())
+            self.trace.append(self.ids.clone())
             number += 1
         self._close_ended()
 
@@ -293,18 +271,3 @@ def _text(tokens: list[int], score: float, passes: list[list[int]], mask_id: int
     stands = [tuple(ids[: len(tokens)]) for ids in passes]
     needed = next((number for number, ids in enumerate(stands, 1) if ids == tuple(tokens)), 0)
     return Text(tuple(tokens), score, tuple(stands[:needed]))
-
-
-def _with_rows_without_inputs(prefix: Prefix) -> Prefix:
-    """(2B) the rows, then the same rows whose inputs no slot sees."""
-    count = len(prefix)
-    both = prefix.select(torch.arange(count, device=prefix.free.device).repeat(2))
-    layout, source = both.slots.layout, both.slots.source
-    assert source is not None  # a model's prefix says where its slots come from
-    hidden = (source >= 0) & (torch.arange(2 * count, device=source.device) >= count).unsqueeze(1)
-    slots = replace(both.slots, layout=replace(layout, role=layout.role.masked_fill(hidden, PAD)))
-    if both.term is None:
-        return replace(both, slots=slots)
-    return replace(
-        both, slots=slots, term=both.term * (torch.arange(2 * count, device=source.device) < count).unsqueeze(1)
-    )

@@ -6,47 +6,33 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
-import torch.nn.functional as F
 
-from mmgen import Decoding
-from mmgen.examples import Generation
-from mmgen.objectives import Generator, Sequencer, TextTargets
+from mmgen.objectives import Sequencer
 from mmgen.parts import Backbone
 from mmgen.prompts import Prompts
-from mmgen.search import as_generations, search
 from mmgen.sequence import Prefix
-from mmgen.tensors import PAD, WRITTEN, Batch, Layout, Loss, Tail, Targets, apply, taken
+from mmgen.tensors import PAD, WRITTEN, Batch, Loss, Tail, Targets, apply, taken
 
 from . import Causal
+from .base import Slot, StepwiseGenerator, StepwiseTargets, summed_loss
 from .causal_writing import CausalStepper
 
 
-class CausalTargets(TextTargets):
+class CausalTargets(StepwiseTargets):
     """Lays out targets, in loader workers."""
-
-    reads_prompts = True
 
     def __init__(self, config: Causal, backbone: Backbone) -> None:
         super().__init__(backbone, config.max_tokens)
-        self.begin_id = backbone.end_id
 
-    def lay_out(self, targets: Sequence[Sequence[Sequence[int]]]) -> Tail:
-        rows = [[slot for k, y in enumerate(questions, 1) for slot in self._slots(y, k)] for questions in targets]
-        longest, padding = max(map(len, rows)), (self.pad_id, 0, PAD, 0, 0, -100)
-        table = torch.tensor([row + [padding] * (longest - len(row)) for row in rows])  # (B, S, 6)
-        ids, offsets, role, group, time, target_ids = table.unbind(-1)
-        return Tail(ids, offsets, Layout(role, group, time), target_ids)
-
-    def _slots(self, target: Sequence[int], group: int) -> list[tuple[int, ...]]:
-        """The T slots of one target, as tuples (id, offset, role, group, time, label)."""
-        inputs = [self.begin_id, *target[:-1]]
+    def target_slots(self, target: Sequence[int], group: int) -> list[Slot]:
+        inputs = [self.end_id, *target[:-1]]
         return [
             (y, t - 1, WRITTEN, group, t, label) for t, (y, label) in enumerate(zip(inputs, target, strict=True), 1)
         ]
 
 
-class CausalGenerator(Generator):
-    """Trains on targets and generates texts; has no parameters."""
+class CausalGenerator(StepwiseGenerator):
+    """Trains on targets and generates texts."""
 
     needs = "causal"
     reader: CausalTargets
@@ -63,18 +49,14 @@ class CausalGenerator(Generator):
         rows = prefix.slots.followed_by(model.behind(prefix, tail))
         states = model.backbone.encode(rows).last[:, prefix.slots.positions.shape[1] :]
         predicted = tail.labels != -100
-        logits = model.backbone.logits(states[predicted]).float()
-        return Loss({"loss": F.cross_entropy(logits, tail.labels[predicted], reduction="sum")})
+        return Loss({"loss": summed_loss(model.backbone, states[predicted], tail.labels[predicted])})
 
     def prefix(self, model: Sequencer, batch: Batch) -> Prefix:
         """The prefix that training reads; a subclass may shorten it."""
         return model.prefix(batch)
 
-    def generate(self, model: Sequencer, batch: Batch, options: Decoding) -> list[list[Generation]]:
-        prompts = Prompts.of(batch)
-        stepper = CausalStepper(model, model.prefix(batch), model.backbone.end_id, prompts)
-        hypotheses = search(stepper, stepper.begin, options, model.backbone, self.max_tokens)
-        return as_generations(hypotheses, batch.ids, model.backbone, prompts)
+    def stepper(self, model: Sequencer, prefix: Prefix, prompts: Prompts | None) -> CausalStepper:
+        return CausalStepper(model, prefix, model.backbone.end_id, prompts)
 
 
 def one_row_per_target(prefix: Prefix, tail: Tail, pad_id: int) -> tuple[Prefix, Tail]:

@@ -6,9 +6,11 @@ import torch
 from torch import Tensor
 
 from mmgen.objectives import Sequencer
-from mmgen.prompts import Prompts, prompt_slots
+from mmgen.prompts import Prompts
 from mmgen.sequence import Prefix
 from mmgen.tensors import WRITTEN, Layout, Slots
+
+from .base import behind_prompts
 
 
 class CausalStepper:
@@ -46,12 +48,7 @@ class CausalStepper:
         return prompts.for_texts(rows // len(prompts.ids)).flatten(0, 1).unsqueeze(1)
 
     def _prompted(self, prefix: Prefix, written: Tensor, prompts: Tensor | None) -> Slots:
-        """The slots of the prompts (R, 1, C), and then those of the tokens written."""
-        slots = self._slots(prefix, written, prompts)
-        if prompts is None:
-            return slots
-        ids, offsets, layout = prompt_slots(prompts, self.model.backbone.pad_id)
-        return self.model.written(prefix, ids, offsets, layout).followed_by(slots)
+        return behind_prompts(self.model, prefix, prompts, self._slots(prefix, written, prompts))
 
     def _slots(self, prefix: Prefix, written: Tensor, prompts: Tensor | None = None, last: int = 0) -> Slots:
         """Slots of the `last` tokens written, by default of all, behind prompts (R, 1, C)."""

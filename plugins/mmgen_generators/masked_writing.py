@@ -13,9 +13,11 @@ from torch import Tensor
 
 from mmgen.attention import rows_to_keep
 from mmgen.objectives import Sequencer
-from mmgen.prompts import Prompts, prompt_slots
+from mmgen.prompts import Prompts
 from mmgen.sequence import Prefix
 from mmgen.tensors import MASK, WRITTEN, Layout, Slots
+
+from .base import behind_prompts
 
 
 class MaskedStepper:
@@ -24,7 +26,8 @@ class MaskedStepper:
 
     def __init__(self, model: Sequencer, prefix: Prefix, prompts: Prompts | None = None) -> None:
         self.model, self.prefix, self.prompts = model, prefix, prompts  # the prefix of active inputs
-        self.searches = len(prefix) * (1 if prompts is None else prompts.most)
+        searches = len(prefix) * (1 if prompts is None else prompts.most)
+        self.begin = torch.full((searches, 1), model.backbone.start_id, device=prefix.free.device)
         self.cache = model.backbone.new_cache() if model.backbone.caches else None
         self.finished = torch.zeros_like(prefix.free.squeeze(1), dtype=torch.bool)  # (B,) finished inputs
         self.active = torch.arange(len(self.finished), device=self.finished.device)  # (G,) active inputs
@@ -35,12 +38,10 @@ class MaskedStepper:
         rows = written.shape[0] // inputs
         tokens = written.view(inputs, rows, t)
         prompts = None if self.prompts is None else self.prompts.for_texts(rows)  # (B, n, C)
-        if t == 0 and prompts is not None:
-            slots = self._prompted(self.prefix, prompts, tokens, 0)
-            return self._logits(self.prefix.slots.followed_by(slots))
-        if t == 0:  # all rows of an input are equal
-            slots = self._slots(self.prefix, tokens[:, :1], 0)
-            return self._logits(self.prefix.slots.followed_by(slots)).repeat_interleave(rows, 0)
+        if t == 0:
+            alike = 1 if prompts is None else rows  # without prompts, all rows of an input are equal
+            slots = self._prompted(self.prefix, prompts, tokens[:, :alike], 0)
+            return self._logits(self.prefix.slots.followed_by(slots)).repeat_interleave(rows // alike, 0)
         self.leave((tokens == self.model.backbone.end_id).any(2).all(1))
         self._drop_finished()
         if not len(self.active):
@@ -70,12 +71,7 @@ class MaskedStepper:
                 self.cache.select(stay)
 
     def _prompted(self, prefix: Prefix, prompts: Tensor | None, tokens: Tensor, t: int) -> Slots:
-        """The slots of the prompts (R, n, C) of n texts, and then those of `_slots`."""
-        slots = self._slots(prefix, tokens, t, prompts)
-        if prompts is None:
-            return slots
-        ids, offsets, layout = prompt_slots(prompts, self.model.backbone.pad_id)
-        return self.model.written(prefix, ids, offsets, layout).followed_by(slots)
+        return behind_prompts(self.model, prefix, prompts, self._slots(prefix, tokens, t, prompts))
 
     def _slots(self, prefix: Prefix, tokens: Tensor, t: int, prompts: Tensor | None = None) -> Slots:
         """The n (s + 1) slots of the last `tokens` (R, n, s) of n texts of t tokens, step by step, and of the n [MASK]s

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from mmgen.sampling import derive, draw, uniform
 
 from . import AnyOrderDecoding
 
@@ -16,13 +19,11 @@ class Predictions:
 
     log_prob  log-probability under the model, without temperature
     surety    the rank by which `order` keeps tokens; the highest first
-    entropy   of the distribution, in nats
     """
 
     tokens: Tensor
     log_prob: Tensor
     surety: Tensor
-    entropy: Tensor
 
     def at(self, places: Tensor) -> Predictions:
         """Predictions for these places (B, G, W) bool, row by row; 0 at the others."""
@@ -34,31 +35,24 @@ class Predictions:
         return Predictions(*tables)
 
 
-def predict(logits: Tensor, refused: Tensor, place: Tensor, options: AnyOrderDecoding) -> Predictions:
+def predict(logits: Tensor, refused: Tensor, place: Tensor, seeds: Tensor, options: AnyOrderDecoding) -> Predictions:
     """Predict tokens from logits (n, V). `refused` (n, V) bool: tokens that must not be written. `place` (n,): the
-    place of each in its text. The noise of sampling is drawn in float64: in lower precision, it would sample from a
-    narrower distribution (Zheng et al., 2024)."""
+    place of each in its text; `seeds` (n,): of its random numbers."""
     allowed = logits.masked_fill(refused, -torch.inf)
     shares = allowed.softmax(-1)
-    entropy = torch.special.entr(shares).sum(-1)
     if options.temperature:
-        uniform = torch.rand(allowed.shape, dtype=torch.float64, device=allowed.device)
-        tokens = (allowed.double() / options.temperature - (-uniform.log()).log()).argmax(-1)
+        tokens = draw((allowed.double() / options.temperature).softmax(-1), seeds)
     else:
         tokens = allowed.argmax(-1)
     log_prob = logits.log_softmax(-1).gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
-    return Predictions(tokens, log_prob, _rank_places(shares, tokens, entropy, place, options), entropy)
-
-
-def _rank_places(shares: Tensor, tokens: Tensor, entropy: Tensor, place: Tensor, options: AnyOrderDecoding) -> Tensor:
-    if options.order == "confidence":
-        return shares.gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
-    if options.order == "margin":
-        first, second = shares.topk(2, -1).values.unbind(-1)
-        return first - second
-    if options.order == "entropy":
-        return -entropy
-    return -place.to(entropy.dtype) if options.order == "left_to_right" else torch.rand_like(entropy)
+    ranks: dict[str, Callable[[], Tensor]] = {
+        "confidence": lambda: shares.gather(-1, tokens.unsqueeze(-1)).squeeze(-1),
+        "margin": lambda: -shares.topk(2, -1).values.diff().squeeze(-1),
+        "entropy": lambda: -torch.special.entr(shares).sum(-1),
+        "left_to_right": lambda: -place.to(shares.dtype),
+        "random": lambda: uniform(derive(seeds, -1), 1).squeeze(-1).to(shares.dtype),
+    }
+    return Predictions(tokens, log_prob, ranks[options.order]())
 
 
 def places_to_keep(
@@ -71,14 +65,9 @@ def places_to_keep(
     if options.remask:
         return open_places
     surety = predictions.surety.masked_fill(~open_places, -torch.inf)
-    order = surety.argsort(stable=True, dim=-1, descending=True)
-    rank = order.argsort(-1)
+    rank = surety.argsort(stable=True, dim=-1, descending=True).argsort(-1)
     if options.threshold is not None:
         return open_places & ((rank == 0) | (surety > options.threshold))
-    if options.entropy_bound is not None:
-        entropy = predictions.entropy.masked_fill(~open_places, 0).gather(-1, order)
-        before = entropy.cumsum(-1) - entropy  # entropies of the tokens kept earlier; the highest is the last one
-        return open_places & ((before <= options.entropy_bound).gather(-1, rank) | (rank == 0))
     count = share_of(places, number + 1, options) - share_of(places, number, options)
     return open_places & (rank < count.unsqueeze(-1))
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from mmgen.commands import FILE, PATH
 from mmgen.progress import tell
 
 
@@ -17,7 +18,7 @@ def judge() -> None:
 
 
 @judge.command("make")
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, required=True, type=PATH)
 @click.option(
     "--n",
     "count",
@@ -36,7 +37,7 @@ def judge() -> None:
     "--out",
     default=Path("judge.html"),
     show_default=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="The sheet; its key is written next to it.",
 )
 @click.option("--seed", default=0, show_default=True, help="Seed for drawing and shuffling.")
@@ -80,7 +81,7 @@ def make_sheet(
 
 
 @judge.command("requests")
-@click.argument("sheet", type=click.Path(path_type=Path))
+@click.argument("sheet", type=PATH)
 def write_requests(sheet: Path) -> None:
     """Write what a program has to rate for a SHEET (the .json file beside the page).
 
@@ -94,8 +95,8 @@ def write_requests(sheet: Path) -> None:
 
 
 @judge.command()
-@click.argument("sheet", type=click.Path(path_type=Path))
-@click.argument("ratings", type=click.Path(path_type=Path))
+@click.argument("sheet", type=PATH)
+@click.argument("ratings", type=PATH)
 @click.option("--judge", "name", default="", help="The program's name; by default the model that the ratings name.")
 def fill(sheet: Path, ratings: Path, name: str) -> None:
     """Make a filled sheet of a program's RATINGS of a SHEET (the .json file beside the page).
@@ -112,12 +113,10 @@ def fill(sheet: Path, ratings: Path, name: str) -> None:
 
 
 @judge.command()
-@click.argument("key", type=click.Path(path_type=Path))
-@click.argument("sheets", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("key", type=PATH)
+@click.argument("sheets", nargs=-1, required=True, type=PATH)
 @click.option("--partial", is_flag=True, help="Accept sheets with missing ratings.")
-@click.option(
-    "--json", "out", type=click.Path(path_type=Path, dir_okay=False), help="Write all results to this JSON file."
-)
+@click.option("--json", "out", type=FILE, help="Write all results to this JSON file.")
 def score(key: Path, sheets: tuple[Path, ...], partial: bool, out: Path | None) -> None:
     """Score the filled SHEETS with their KEY.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -135,10 +136,7 @@ def _hide_capitals(texts: dict[str, dict[str, str]]) -> None:
 
 
 def _clean_text(text: str) -> str:
-    text = " ".join(text.split())
-    for mark in "?!.,":
-        text = text.replace(f" {mark}", mark)
-    return text
+    return re.sub(" ([?!.,])", r"\1", " ".join(text.split()))
 
 
 def _shuffle(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
@@ -16,10 +15,8 @@ from mmgen.objectives import Rows, Sequencer, TargetReader
 from mmgen.parts import Backbone
 from mmgen.tensors import Batch, Loss, Targets
 
+from . import AnswerClasses
 from .heads import Head, label_of, label_predictions
-
-if TYPE_CHECKING:
-    from .tasks import AnswerClasses
 
 ANSWERS = "answers"
 UNKNOWN = "<unk>"  # Pythia's first answer, which is never right
@@ -78,4 +75,4 @@ class AnswerClassesObjective(Head):
         if UNKNOWN in self.known:
             logits[:, self.known.index(UNKNOWN)] = float("-inf")
         shares = logits.softmax(-1) if self.config.loss == "kl" else logits.sigmoid()
-        return label_predictions(batch, shares, self.known, self.config.top_k)
+        return label_predictions(batch, shares, self.known)

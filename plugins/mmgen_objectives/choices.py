@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
@@ -17,10 +16,8 @@ from mmgen.objectives import Rows, Sequencer, TargetReader
 from mmgen.parts import Backbone
 from mmgen.tensors import Batch, Loss, Targets
 
+from . import MultipleChoice
 from .heads import Head, label_of
-
-if TYPE_CHECKING:
-    from .tasks import MultipleChoice
 
 CHOICES, MENTIONS, CHOICE = "choices", "choice_mentions", "choice"  # labels of an example
 PLACE = "place"  # label of a row: the position of its choice

@@ -14,6 +14,7 @@ from mmgen.examples import Example, Prediction
 from mmgen.objectives import Objective, Sequencer, TargetReader
 from mmgen.tensors import Batch, Loss, Targets
 
+LISTED = 10  # labels of a prediction with their probabilities, at most
 CLASSES = "classes"  # label of `Targets`: (B,) the right class of every example
 
 
@@ -49,9 +50,9 @@ class Head(Objective):
         return Loss({"loss": F.cross_entropy(self.logits(model, batch), targets.labels[CLASSES], reduction="sum")})
 
 
-def label_predictions(batch: Batch, shares: Tensor, labels: Any, count: int) -> list[Prediction]:
-    """Predictions of labels from the probabilities (B, N) of `labels`, with those of the `count` likeliest."""
-    best = shares.topk(min(count, len(labels)))
+def label_predictions(batch: Batch, shares: Tensor, labels: Any) -> list[Prediction]:
+    """Predictions of labels from the probabilities (B, N) of `labels`, with those of the likeliest."""
+    best = shares.topk(min(LISTED, len(labels)))
     predictions = []
     for name, values, places in zip(batch.ids, best.values.tolist(), best.indices.tolist(), strict=True):
         probabilities = {labels[place]: value for place, value in zip(places, values, strict=True)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -19,10 +19,8 @@ from mmgen.sequence import slots_between
 from mmgen.tensors import Batch, Loss, Targets
 from mmgen.tokens import TextEncoder
 
+from . import PhraseRegions
 from .heads import label_of
-
-if TYPE_CHECKING:
-    from .tasks import PhraseRegions
 
 PHRASES, LAST, RIGHT = "phrases", "last", "right"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
@@ -16,8 +15,7 @@ from mmgen.objectives import Objective, Rows, Sequencer, TargetReader, init_laye
 from mmgen.parts import Backbone
 from mmgen.tensors import Batch, Loss, Targets
 
-if TYPE_CHECKING:
-    from .tasks import RegionClasses
+from . import RegionClasses
 
 OBJECTS = "objects"  # the label of an example: the class names of its objects, in order
 BACKGROUND = 0
@@ -27,7 +25,7 @@ class ObjectRegions(TargetReader):
     """Collects the class of every region of a row's first picture, in loader workers."""
 
     def __init__(self, config: RegionClasses, names: Sequence[str]) -> None:
-        self.input, self.first = config.input, config.first_object
+        self.input = config.input
         self.class_ids = {name: place for place, name in enumerate(names, 1)}
 
     def collate(self, rows: Rows) -> Targets:
@@ -39,16 +37,12 @@ class ObjectRegions(TargetReader):
         first = mask & (collated["picture"] == 0) if "picture" in collated else mask
         classes = torch.full(mask.shape, -100).masked_fill(first, BACKGROUND)
         for row, regions, example in zip(classes, first & ~whole_picture, rows.examples, strict=True):
-            slots = regions.nonzero().squeeze(1)[self.first :]
-            object_class_ids = self._class_ids_of(example.labels.get(OBJECTS), example.id)[: len(slots)]
-            row[slots[: len(object_class_ids)]] = torch.tensor(object_class_ids, dtype=torch.long)
+            slots, objects = regions.nonzero().squeeze(1), example.labels.get(OBJECTS)
+            if not isinstance(objects, list | tuple):
+                raise DataError(f"example '{example.id}' has no label '{OBJECTS}'")
+            class_ids = [self.class_ids.get(name, -100) for name in objects[: len(slots)]]
+            row[slots[: len(class_ids)]] = torch.tensor(class_ids, dtype=torch.long)
         return Targets({"loss": int((classes != -100).sum())}, {"classes": classes})
-
-    def _class_ids_of(self, objects: object, example_id: str) -> list[int]:
-        """Class ids of an example's objects; -100 for unknown classes."""
-        if not isinstance(objects, list | tuple):
-            raise DataError(f"example '{example_id}' has no label '{OBJECTS}'")
-        return [self.class_ids.get(name, -100) for name in objects]
 
 
 class RegionClassesObjective(Objective):

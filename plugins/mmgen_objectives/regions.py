@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
@@ -16,10 +15,8 @@ from mmgen.objectives import Objective, Rows, Sequencer, TargetReader, init_laye
 from mmgen.parts import Backbone
 from mmgen.tensors import Batch, Loss, Targets
 
+from . import RegionChoice
 from .heads import label_of
-
-if TYPE_CHECKING:
-    from .tasks import RegionChoice
 
 BOX, RIGHT = "box", "right"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from mmgen_vision.truths import LABELS
@@ -17,10 +17,8 @@ from mmgen.objectives import Rows, Sequencer, TargetReader, published_layer
 from mmgen.parts import Backbone
 from mmgen.tensors import Batch, Targets
 
+from . import SentenceImage, TextAssignment, TrueOrFalse
 from .heads import CLASSES, Head, label_of, label_predictions
-
-if TYPE_CHECKING:
-    from .tasks import SentenceImage, TextAssignment, TrueOrFalse
 
 Draw = Callable[[], Example]
 
@@ -102,12 +100,12 @@ class TwoCaptions(Drawn):
 
     def __init__(self, config: SentenceImage) -> None:
         super().__init__()
-        self.caption, self.second, self.other_share = config.caption, config.second, config.negative_ratio
+        self.caption, self.second = config.caption, config.second
 
     def rows(self, example: Example, draw: random.Random, draw_other: Draw) -> Sequence[Example]:
         captions = self.values(example, self.caption)
         index = draw.randrange(len(captions))
-        fits = draw.random() >= self.other_share
+        fits = draw.random() >= 0.5
         # a picture with one caption repeats its caption
         rest = captions[:index] + captions[index + 1 :] or captions
         candidates = rest if fits else self.values(draw_other(), self.caption)
@@ -137,7 +135,7 @@ class TrueOrFalseObjective(PairHead):
         super().__init__(config, backbone, Truths(config.pictures, config.arrangement), 2)
 
     def predict(self, model: Sequencer, batch: Batch, targets: Targets) -> list[Prediction]:
-        return label_predictions(batch, self.logits(model, batch).softmax(-1), LABELS, 2)
+        return label_predictions(batch, self.logits(model, batch).softmax(-1), LABELS)
 
 
 class TextAssignmentObjective(PairHead):

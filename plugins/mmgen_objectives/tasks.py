@@ -37,7 +37,6 @@ class AnswerClasses(mmgen.ObjectiveConfig):
     )
     transform: bool = Field(False, description="the head begins with a copy of the masked-LM head's transform")
     dropout: float = Dropout
-    top_k: int = Field(10, ge=1, description="how many of the most probable answers a prediction lists")
 
     def build(self, backbone, vocabularies):
         from .answers import AnswerClassesObjective
@@ -106,7 +105,6 @@ class SentenceImage(mmgen.ObjectiveConfig):
 
     caption: str = Field("caption", description="field of an example with its captions")
     second: str = Field("second", description="field for the second caption")
-    negative_ratio: float = Field(0.5, gt=0, lt=1, description="share of second captions from another picture")
     dropout: float = Field(0.0, ge=0, lt=1, description="dropout on the input of the head's last layer during training")
 
     def build(self, backbone, vocabularies):
@@ -232,9 +230,6 @@ class RegionClasses(mmgen.ObjectiveConfig):
     required_labels = ("objects",)
 
     input: str = Field("image", description="input with the classified regions: first the objects, in order")
-    first_object: int = Field(
-        0, ge=0, description="index of the first object's region, not counting the whole picture that VL-BERT adds"
-    )
     init_from: str = Field(
         "", description="masked_regions objective whose hidden layer initialises this one, as in VL-BERT's code"
     )

@@ -82,7 +82,6 @@ def _draw_regions(
     axes: Any, units: DisplayUnits, strengths: Sequence[float], image: Any, left: float, top: float, height: float
 ) -> None:
     """Draw the picture with its boxes."""
-    from matplotlib.colors import to_rgba
     from matplotlib.patches import Rectangle
 
     if image is not None:
@@ -92,17 +91,16 @@ def _draw_regions(
     line_width = 0.6 if len(units.boxes) > MANY else 1.4
     for (x0, y0, x1, y1), strength in zip(units.boxes, strengths, strict=True):
         if strength >= 0.03:
-            face, edge = to_rgba(MARK, 0.28 * strength * (1 - 0.8 * (x1 - x0) * (y1 - y0))), to_rgba(MARK, strength)
+            face, edge = (MARK, 0.28 * strength * (1 - 0.8 * (x1 - x0) * (y1 - y0))), (MARK, strength)
             corner, size = (left + x0 * PANEL, top + y0 * height), ((x1 - x0) * PANEL, (y1 - y0) * height)
             axes.add_patch(Rectangle(corner, *size, facecolor=face, edgecolor=edge, linewidth=line_width))
 
 
 def _draw_words(axes: Any, units: DisplayUnits, strengths: Sequence[float], left: float, top: float) -> None:
     """Draw the words below each other, with backgrounds of their strength."""
-    from matplotlib.colors import to_rgba
     from matplotlib.patches import Rectangle
 
     for line, (name, strength) in enumerate(zip(units.names, strengths, strict=True)):
-        corner, face = (left, top + line * LINE), to_rgba(MARK, 0.6 * strength)
+        corner, face = (left, top + line * LINE), (MARK, 0.6 * strength)
         axes.add_patch(Rectangle(corner, PANEL, LINE, facecolor=face, linewidth=0))
         axes.text(left + 0.03, top + (line + 0.78) * LINE, name.strip(), fontsize=SIZE, parse_math=False)

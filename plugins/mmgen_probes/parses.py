@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,44 +42,33 @@ def read(path: Path) -> Parses:
         if line.strip() and not line.startswith("#"):
             if len(columns) != COLUMNS:
                 raise DataError(f"{path}:{number}: {len(columns)} columns; CoNLL-U has {COLUMNS}, separated by tabs")
-            rows.append([columns[0], columns[1], columns[6], columns[7]])
+            if columns[0].isdigit():  # "1-2" is a token whose words follow, "2.1" an empty node
+                rows.append(columns)
         elif rows and not line.strip():
             try:
-                text, words = _read_words(rows)
+                words = words_of([row[1] for row in rows], [(int(row[6]), row[7]) for row in rows])
             except ValueError:
-                raise DataError(f"{path}:{number}: the sentence before has a wrong number of a word or head") from None
-            sentences[letters(text)], rows = words, []
+                raise DataError(f"{path}:{number}: the sentence before has a wrong number of a head") from None
+            sentences[letters("".join(row[1] for row in rows))], rows = words, []
     return sentences
 
 
-def _read_words(rows: Iterable[Sequence[str]]) -> tuple[str, list[Word]]:
-    """The letters and words of rows (number, form, head, relation). The words of "1-2 can't" share its letters; "2.1"
-    is an empty node. Raises ValueError."""
-    text, last, span = "", 0, (0, 0)
+def words_of(forms: Sequence[str], parse: Sequence[tuple[int, str]]) -> list[Word]:
+    """The words of a sentence with these forms, from the head (from 1, 0 for the root) and the relation of each. Raises
+    ValueError if they do not fit."""
     words: list[Word] = []
-    for number, form, head, relation in rows:
-        if "." in number:
-            continue
-        start, _, end = number.partition("-")
-        if end or int(start) > last:  # not a part of a longer token
-            last = int(end or start)
-            span = len(text), len(text) + len("".join(form.split()))
-            text += "".join(form.split())
-        if not end:
-            words.append(Word(int(head) - 1, relation, *span))
-            if int(start) != len(words):
-                raise ValueError
+    for form, (head, relation) in zip(forms, parse, strict=True):
+        first = words[-1].end if words else 0
+        words.append(Word(head - 1, relation, first, first + len("".join(form.split()))))
     if not all(-1 <= word.head < len(words) for word in words):
         raise ValueError
-    return text, words
+    return words
 
 
 def from_dataset(caption: Caption) -> Sequence[Word]:
     """Words of a caption with the data set's parse; empty without a parse. Raises DataError if they do not match."""
-    forms = caption.text.split() if caption.parse else []
     try:
-        pairs = enumerate(zip(forms, caption.parse, strict=True), 1)
-        return _read_words((str(number), form, str(head), name) for number, (form, (head, name)) in pairs)[1]
+        return words_of(caption.text.split() if caption.parse else [], caption.parse)
     except ValueError:
         raise DataError(f"example '{caption.example.id}': the parse does not match the words of the caption") from None
 

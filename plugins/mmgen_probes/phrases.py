@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,8 +12,6 @@ from mmgen_vision.flickr30k_files import ANNOTATIONS, SENTENCES, read_annotation
 
 from mmgen.errors import DataError
 from mmgen.examples import ResolvedExample
-
-IMAGES = ("", ".jpg", ".jpeg", ".png")
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,9 @@ def flickr30k(folder: Path, examples: Iterable[ResolvedExample], picture: str, f
     results = []
     for example in examples:
         key = example.inputs.get(picture)
-        stem = _key_without_ending(key) if isinstance(key, str) else ""
+        stem = (
+            re.sub(r"\.(jpe?g|png)$", "", key.rpartition("/")[2], flags=re.IGNORECASE) if isinstance(key, str) else ""
+        )
         sentences, boxes = folder / SENTENCES / f"{stem}.txt", folder / ANNOTATIONS / f"{stem}.xml"
         if stem and sentences.exists() and boxes.exists():
             boxes_by_chain = read_annotation(boxes).boxes()
@@ -76,11 +77,6 @@ def flickr30k(folder: Path, examples: Iterable[ResolvedExample], picture: str, f
                 ]
                 results.append(_captioned(example, field, text, tuple(phrase for phrase in phrases if phrase.boxes)))
     return results
-
-
-def _key_without_ending(key: str) -> str:
-    name = key.rpartition("/")[2]
-    return next((name[: -len(end)] for end in IMAGES if end and name.lower().endswith(end)), name)
 
 
 def _captioned(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -79,16 +78,7 @@ class SimilarityProbe(Probe):
 
 def curve(model: Any, names: Sequence[str], examples: Sequence[ResolvedExample], progress: Progress) -> Curve:
     """Mean cosines over the examples."""
-    first, second = (
-        torch.stack(
-            [
-                states
-                for _, states in in_batches(f"similarity: {name}", examples, partial(_states, model, name), progress)
-            ],
-            1,
-        )
-        for name in names
-    )  # (layers, Q, H)
+    first, second = (_all_states(model, name, examples, progress) for name in names)  # (layers, Q, H)
     fields = [getattr(model.embedders[name].reader, "field", name) for name in names]
     neighbours = zip(examples, [*examples[-1:], *examples[:-1]], strict=True)
     different = torch.tensor(  # pairs of one picture are left out
@@ -98,8 +88,11 @@ def curve(model: Any, names: Sequence[str], examples: Sequence[ResolvedExample],
     return Curve(_means(cosine_similarity(first, second, dim=-1)), _means(unpaired) if different.any() else None)
 
 
-def _states(model: Any, name: str, examples: Sequence[ResolvedExample]) -> Sequence[Tensor]:
-    return start_states(model, name, examples).unbind(1)
+def _all_states(model: Any, name: str, examples: Sequence[ResolvedExample], progress: Progress) -> Tensor:
+    def states(part: Sequence[ResolvedExample]) -> Sequence[Tensor]:
+        return start_states(model, name, part).unbind(1)
+
+    return torch.stack([state for _, state in in_batches(f"similarity: {name}", examples, states, progress)], 1)
 
 
 def _identity_of_value(example: ResolvedExample, field: str) -> Any:

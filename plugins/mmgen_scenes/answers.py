@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 
-from .phrases import at_place
 from .relations import FRONTAL, RELATIONS, Things, ahead, larger, on_the_way, related
 from .world import KINDS
 
@@ -19,39 +18,19 @@ Found = Iterable[str | None]
 Answer = Callable[[Things, Named, str], Found]
 
 
-def color(things: Things, named: Named, word: str) -> Found:
-    return {things[place].color for place in named[0]}
-
-
-def where(things: Things, named: Named, word: str) -> Found:
-    return {at_place(things[place].place) for place in named[0]}
-
-
-def side(things: Things, named: Named, word: str) -> Found:
-    return {things[place].side or None for place in named[0]}
-
-
-def number(things: Things, named: Named, word: str) -> Found:
-    return {str(len(named[0]))}
-
-
 def is_larger(things: Things, named: Named, word: str) -> Found:
     first_is_larger = larger(*([things[place] for place in places] for places in named))
-    return {_yes_or_no(None if first_is_larger is None else first_is_larger == (word == "bigger"))}
+    return {yes_or_no(None if first_is_larger is None else first_is_larger == (word == "bigger"))}
 
 
 def is_beside(things: Things, named: Named, word: str) -> Found:
-    return {_yes_or_no(_related(things, a, b, word)) for a, b in product(*named)}
-
-
-def is_there(things: Things, named: Named, word: str) -> Found:
-    return {_yes_or_no(bool(named[0]))}
+    return {yes_or_no(_related(things, a, b, word)) for a, b in product(*named)}
 
 
 def is_there_beside(things: Things, named: Named, word: str) -> Found:
     """Yes if one of the things has the relation; "no" only if none may have it."""
     holds = {_related(things, a, b, word) for a, b in product(*named)}
-    return {_yes_or_no(True if True in holds else None if None in holds else False)}
+    return {yes_or_no(True if True in holds else None if None in holds else False)}
 
 
 def what_beside(things: Things, named: Named, word: str) -> Found:
@@ -82,5 +61,5 @@ def _related(things: Things, a: int, b: int, relation: str) -> bool | None:
     return related(things[a], things[b], plain) if plain in RELATIONS else None
 
 
-def _yes_or_no(holds: bool | None) -> str | None:
+def yes_or_no(holds: bool | None) -> str | None:
     return None if holds is None else "yes" if holds else "no"

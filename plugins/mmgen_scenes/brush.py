@@ -16,17 +16,6 @@ Color = tuple[int, ...]  # red, green, blue
 Point = tuple[float, ...]  # x, y
 Row = tuple[Any, ...]  # a method of `Brush`, the name of a colour, and the rest of the method's arguments
 
-PAINT: dict[str, tuple[Color, Color]] = {  # in the light, and in the shade: a shade leans to a neighbouring hue
-    "red": ((228, 56, 54), (172, 30, 52)),
-    "orange": ((250, 146, 40), (212, 100, 22)),
-    "yellow": ((255, 220, 64), (236, 172, 36)),
-    "green": ((60, 172, 88), (26, 122, 74)),
-    "blue": ((52, 122, 222), (34, 82, 168)),
-    "purple": ((150, 86, 196), (104, 54, 150)),
-    "white": ((250, 250, 247), (204, 211, 224)),
-    "black": ((62, 62, 72), (36, 35, 45)),
-    "brown": ((158, 104, 62), (112, 70, 40)),
-}
 INK, WHITE, STRAW = (44, 40, 56), (255, 255, 255), (250, 222, 150)
 
 OVERSIZE = 3  # how many times as large a sprite is painted as it is cached
@@ -57,6 +46,11 @@ def read_sprites() -> tuple[dict[str, Color], dict[str, list[Row]]]:
     return palette, sprites
 
 
+def paint(name: str) -> Color:
+    """A colour of `sprites.txt`."""
+    return read_sprites()[0][name]
+
+
 def _point(word: str) -> Point:
     return tuple(map(float, word.split(",")))
 
@@ -69,7 +63,7 @@ class Brush:
     """
 
     def __init__(self, color: str, side: int):
-        main, dark = PAINT[color]
+        main, dark = paint(f"main.{color}"), paint(f"dark.{color}")
         self.colors: dict[str, Color] = {
             **read_sprites()[0],
             "main": main,

@@ -38,14 +38,11 @@ class Drawn(mmgen.DatasetConfig):
     image_size: int = Field(192, ge=64, le=1024, description="side of the square pictures, in pixels")
     min_things: int = Field(5, ge=4, le=7, description="fewest things in a scene")
     max_things: int = Field(6, ge=4, le=7, description="most things in a scene")
-    test_things: int = Field(
-        0, ge=0, le=7, description="number of things in every scene of the split test; with 0, as many as in the others"
-    )
 
-    def things(self, split: str) -> tuple[int, int]:
-        """The fewest and the most things in a scene of a split."""
-        fixed = self.test_things if split == "test" else 0
-        return (fixed, fixed) if fixed else (self.min_things, self.max_things)
+    @property
+    def things(self) -> tuple[int, int]:
+        """The fewest and the most things in a scene."""
+        return self.min_things, self.max_things
 
     def model_post_init(self, context: Any) -> None:
         if self.min_things > self.max_things:

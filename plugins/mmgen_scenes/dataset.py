@@ -9,7 +9,6 @@ from mmgen.examples import Example
 from . import Scenes, captions, dependencies, questions
 from .configs import SPLITS
 from .drawn import DrawnDataset, SceneSet, plain_scene, things
-from .world import Scene
 
 
 class DrawnScenes(DrawnDataset):
@@ -40,17 +39,12 @@ class DrawnScenes(DrawnDataset):
             "phrases": [caption.spans() for caption in written],
             "parses": [[list(word) for word in dependencies.parse(text)] for text in texts],  # lists, as JSON has
         }
-        return SceneSet((scene,), (Example(scene.id, {"image": scene.id, "caption": texts}, tuple(targets), facts),))
-
-    def scenes(self, name: str) -> tuple[tuple[Scene, Example], ...]:
-        """The scenes of a split, each with its first example."""
-        return tuple((made.scenes[0], made.examples[0]) for made in self.scene_sets(name) if made.examples)
+        return (scene,), (Example(scene.id, {"image": scene.id, "caption": texts}, tuple(targets), facts),)
 
     def describe(self) -> dict[str, Any]:
         examples = [example for name in SPLITS for example in self.split(name)]
-        description = super().describe()
-        counts = {
+        return {
+            **super().describe(),
             "questions": sum(len(example.targets) for example in examples),
             "captions": sum(len(example.inputs["caption"]) for example in examples),
         }
-        return {"name": description.pop("name"), "examples": description.pop("examples"), **counts, **description}

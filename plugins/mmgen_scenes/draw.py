@@ -8,22 +8,9 @@ from random import Random
 
 from PIL import Image, ImageDraw, ImageEnhance, ImageFilter
 
-from .brush import Color, mix, sprite
+from .brush import WHITE, Color, mix, paint, sprite
 from .world import WATER_HEIGHT, Scene, Thing
 
-SKIES: tuple[tuple[Color, Color], ...] = (
-    ((150, 205, 240), (222, 241, 250)),
-    ((176, 214, 236), (250, 240, 224)),
-    ((168, 190, 228), (250, 222, 214)),
-    ((170, 222, 224), (236, 248, 240)),
-)
-GROUND: dict[str, tuple[Color, Color]] = {
-    "grass": ((178, 216, 132), (136, 190, 100)),
-    "sand": ((244, 226, 176), (228, 200, 142)),
-    "snow": ((244, 248, 252), (218, 230, 242)),
-}
-HILLS: dict[str, Color] = {"grass": (150, 200, 150), "sand": (222, 200, 160), "snow": (206, 220, 236)}
-WATER: tuple[Color, Color] = ((130, 200, 222), (92, 172, 208))
 OVERSIZE = 2  # the background is drawn this many times as large, and reduced
 LARGEST = 0.38  # greatest size of a thing, as a share of the picture's side
 MOST_PIXELS = 400  # greatest side of a cached sprite, which otherwise is twice the largest thing's
@@ -40,16 +27,16 @@ def draw(scene: Scene, side: int) -> Image.Image:
 
 def _draw_background(scene: Scene, rng: Random, side: int) -> Image.Image:
     big = side * OVERSIZE
-    sky, ground = rng.choice(SKIES), GROUND[scene.ground]
+    sky, ground = _colors("sky" + rng.choice("1234")), _colors(scene.ground)
     horizon = scene.horizon * big
     shore = (scene.horizon + WATER_HEIGHT * scene.water) * big
     picture = _draw_gradient(sky, big, big)
     pen = ImageDraw.Draw(picture)
-    _draw_clouds(pen, rng, big, horizon, mix(sky[1], (255, 255, 255), 0.55))
+    _draw_clouds(pen, rng, big, horizon, mix(sky[1], WHITE, 0.55))
     for height, tone in ((0.11, 0.62), (0.06, 0.3)):
-        _draw_ridge(pen, rng, big, horizon, height * big, mix(HILLS[scene.ground], sky[1], tone))
+        _draw_ridge(pen, rng, big, horizon, height * big, mix(paint(f"hills.{scene.ground}"), sky[1], tone))
     if scene.water:
-        picture.paste(_draw_gradient(WATER, big, round(shore - horizon) + big // 20), (0, round(horizon)))
+        picture.paste(_draw_gradient(_colors("water"), big, round(shore - horizon) + big // 20), (0, round(horizon)))
         _draw_waves(pen, rng, big, horizon, shore)
     edge = Image.new("L", (big, big))
     ImageDraw.Draw(edge).polygon([*_wavy_line(rng, big, shore, 0.008 * big), (big, big), (0, big)], 255)
@@ -58,6 +45,11 @@ def _draw_background(scene: Scene, rng: Random, side: int) -> Image.Image:
     _draw_ground_details(ImageDraw.Draw(earth), rng, big, shore, scene.ground)
     picture.paste(earth, (0, 0), edge)
     return picture.reduce(OVERSIZE)
+
+
+def _colors(name: str) -> tuple[Color, Color]:
+    """The colours of a part of the background, far and near."""
+    return paint(f"far.{name}"), paint(f"near.{name}")
 
 
 def _draw_gradient(colors: tuple[Color, Color], width: int, height: int) -> Image.Image:
@@ -97,12 +89,12 @@ def _draw_clouds(pen: ImageDraw.ImageDraw, rng: Random, side: int, horizon: floa
 def _draw_waves(pen: ImageDraw.ImageDraw, rng: Random, side: int, top: float, bottom: float) -> None:
     for _ in range(14):
         x, y, width = rng.uniform(0, side), rng.uniform(top + 0.01 * side, bottom), rng.uniform(0.03, 0.08) * side
-        pen.line([x, y, x + width, y], mix(WATER[0], (255, 255, 255), 0.45), max(1, side // 190))
+        pen.line([x, y, x + width, y], mix(paint("far.water"), WHITE, 0.45), max(1, side // 190))
 
 
 def _draw_ground_details(pen: ImageDraw.ImageDraw, rng: Random, side: int, top: float, ground: str) -> None:
     """Blades of grass, grains of sand or glints of snow; larger in the foreground."""
-    tone = mix(GROUND[ground][1], (60, 70, 60) if ground != "snow" else (120, 150, 190), 0.22)
+    tone = mix(paint(f"near.{ground}"), (60, 70, 60) if ground != "snow" else (120, 150, 190), 0.22)
     for _ in range(60):
         x, y = rng.uniform(0, side), rng.uniform(top, side)
         size = side * (0.004 + 0.012 * (y - top) / (side - top))
@@ -117,7 +109,7 @@ def _paste_thing(picture: Image.Image, thing: Thing, rng: Random, side: int) -> 
     """Pastes a thing into its box, with a shadow or a ripple."""
     x0, y0, x1, y1 = (round(v * side) for v in thing.box)
     if thing.place == "water":
-        _draw_shadow(picture, x0, x1, y1, mix(WATER[0], (255, 255, 255), 0.7), 190)
+        _draw_shadow(picture, x0, x1, y1, mix(paint("far.water"), WHITE, 0.7), 190)
     elif thing.place != "sky":
         _draw_shadow(picture, x0, x1, y1, (50, 56, 70), 80)
     image = sprite(thing.kind, thing.color, min(round(2 * LARGEST * side), MOST_PIXELS))

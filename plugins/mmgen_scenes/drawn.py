@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import Any
@@ -19,12 +18,7 @@ from .world import KINDS, Box, Scene, sample
 WHOLE_SCENE = "the whole scene"
 
 
-@dataclass(frozen=True)
-class SceneSet:
-    """Scenes that are made together, and the examples about them."""
-
-    scenes: tuple[Scene, ...]
-    examples: tuple[Example, ...]
+SceneSet = tuple[tuple[Scene, ...], tuple[Example, ...]]  # scenes that are made together, and the examples about them
 
 
 class DrawnDataset(Dataset, abc.ABC):
@@ -45,7 +39,7 @@ class DrawnDataset(Dataset, abc.ABC):
         return SPLITS
 
     def split(self, name: str) -> Sequence[Example]:
-        return tuple(example for scene_set in self.scene_sets(name) for example in scene_set.examples)
+        return tuple(example for _, examples in self.scene_sets(name) for example in examples)
 
     def scene_sets(self, name: str) -> tuple[SceneSet, ...]:
         """All scene sets of a split, made on first use. Raises DataError for an unknown split."""
@@ -65,7 +59,7 @@ class DrawnDataset(Dataset, abc.ABC):
         from .detector import detector_classes
         from .draw import draw
 
-        for scene in (scene for name in SPLITS for scene_set in self.scene_sets(name) for scene in scene_set.scenes):
+        for scene in (scene for name in SPLITS for scenes, _ in self.scene_sets(name) for scene in scenes):
             boxes, region_names = self.boxes(scene)
             loads = partial(draw, scene, self.config.image_size)
             yield Picture(scene.id, loads, boxes, region_names, detector_classes(scene, region_names))
@@ -84,7 +78,7 @@ def plain_scene(config: Drawn, split: str, i: int) -> tuple[Random, Scene]:
     """The random generator and the i-th scene of a split, as the data set `scenes` samples them. A data set that shows
     this scene unchanged may share the features of its picture."""
     rng = Random(f"{config.seed}/{split}/{i}")
-    return rng, sample(rng, f"{split}-{i:05d}", *config.things(split))
+    return rng, sample(rng, f"{split}-{i:05d}", *config.things)
 
 
 def things(scene: Scene) -> list[dict[str, Any]]:

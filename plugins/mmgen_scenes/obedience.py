@@ -37,24 +37,18 @@ class ObedienceMetric(Metric):
         written for other prompts, which is what a model that reads no prompt could reach."""
         scores = _score_texts([example.targets for example in examples], examples)
         by_picture: dict[str, list[Example]] = {}
-        for example in examples:
-            by_picture.setdefault(_id_of_picture(example), []).append(example)
+        pictures = [example.id.rpartition(":")[0] for example in examples]  # the ids without the numbers of the prompts
+        for picture, example in zip(pictures, examples, strict=True):
+            by_picture.setdefault(picture, []).append(example)
         rest = [
-            [
-                text
-                for neighbour in by_picture[_id_of_picture(example)]
-                if neighbour is not example
-                for text in neighbour.targets
-            ]
-            for example in examples
+            [text for neighbour in by_picture[picture] if neighbour is not example for text in neighbour.targets]
+            for picture, example in zip(pictures, examples, strict=True)
         ]
-        some = [place for place, texts in enumerate(rest) if texts]
-        chance = (
-            _score_texts([rest[place] for place in some], [examples[place] for place in some]).values if some else {}
-        )
-        values = {f"chance_{name}": value for name, value in chance.items()}
+        if not any(rest):
+            return scores
+        chance = {f"chance_{name}": value for name, value in _score_texts(rest, examples).values.items()}
         note = "chance: questions about the same picture that were written for other prompts"
-        return Scores({**scores.values, **values}, scores.per_example, (*scores.notes, *([note] if values else [])))
+        return Scores({**scores.values, **chance}, scores.per_example, (*scores.notes, note))
 
 
 def obeys(question: str, kind: str, value: str, facts: Mapping[str, Any]) -> bool:
@@ -90,8 +84,3 @@ def _score_texts(texts: Sequence[Sequence[str]], examples: Sequence[Example]) ->
 def _mean(shares: Sequence[float | None]) -> float | None:
     known = [share for share in shares if share is not None]
     return fmean(known) if known else None
-
-
-def _id_of_picture(example: Example) -> str:
-    """The id without the number of the prompt: the same for all examples of a picture."""
-    return example.id.rpartition(":")[0]

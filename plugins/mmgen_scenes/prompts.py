@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from random import Random
 from typing import Any
 
@@ -34,18 +33,17 @@ class PromptedScenes(DrawnScenes):
     config: ScenePrompts
 
     def make(self, split: str, i: int) -> SceneSet:
-        scene_set = super().make(split, i)
+        scenes, (example,) = super().make(split, i)
         rng = Random(f"{self.config.seed}/{split}/{i}/prompts")
-        (example,) = scene_set.examples
         prompts = {text: self._prompt_of_question(rng, text, example.facts["things"]) for text in example.targets}
         answerable = {text: prompt for text, prompt in prompts.items() if prompt}
         if not answerable:
-            return SceneSet(scene_set.scenes, ())
+            return scenes, ()
         prompted = replace(example, targets=tuple(answerable), labels={"prompt": tuple(answerable.values())})
         examples = [prompted] if split == self.config.train_split else [*one_per_prompt([prompted])]
         if not self.config.prompts:
             examples = [replace(example, labels={}) for example in examples]
-        return SceneSet(scene_set.scenes, tuple(examples))
+        return scenes, tuple(examples)
 
     def _prompt_of_question(self, rng: Random, question: str, things: Sequence[Mapping[str, Any]]) -> str:
         """The prompt of a question; empty for a question without a single right answer."""
@@ -59,10 +57,6 @@ class PromptedScenes(DrawnScenes):
             "thing": box_in_words(things[asked_about(question, things)]["box"]),
         }
         return f"{kind}: {values[kind]}"
-
-    def describe(self) -> dict[str, Any]:
-        kinds = [kind.partition(":")[0] for kind in chain(*(e.labels.get("prompt", ()) for e in self.split("train")))]
-        return {**super().describe(), "prompts": {kind: kinds.count(kind) for kind in sorted({*kinds})}}
 
 
 def asked_about(question: str, things: Sequence[Mapping[str, Any]]) -> int:

@@ -17,8 +17,8 @@ from typing import Any, Literal
 from . import answers
 from .grammar import Mention, parse
 from .phrases import at_place, definite_phrase, is_or_are, single_phrase, uncolored_phrase, varied_phrase
-from .relations import RELATIONS, area, related
-from .world import KINDS, Group, Scene, Thing
+from .relations import RELATIONS, related
+from .world import KINDS, Group, Scene, Thing, area
 
 SLOTS = {  # slots of forms -> the symbols (`grammar.parse`) that may fill them
     "is_topic": "(?:is ONE|are MANY)",
@@ -65,22 +65,9 @@ def _is(topic: Group, phrase: str) -> str:
     return f"{is_or_are(topic)} {phrase}"
 
 
-def _fill_color(rng: Random, scene: Scene, topic: Group, partner: Group) -> Slots:
-    return {"is_topic": _is(topic, uncolored_phrase(rng, scene, topic))}
-
-
-def _fill_where(rng: Random, scene: Scene, topic: Group, partner: Group) -> Slots:
-    return {"is_topic": _is(topic, varied_phrase(rng, topic, "color", "size"))}
-
-
 def _fill_number(rng: Random, scene: Scene, topic: Group, partner: Group) -> Slots:
     color, place = rng.choice((("", ""), (topic.color, ""), ("", topic.place)))
     return {"topics": f"{color} {topic.kind.plural}".strip(), "there": at_place(place) or "there"}
-
-
-def _fill_size(rng: Random, scene: Scene, topic: Group, partner: Group) -> Slots:
-    size = rng.choice(("bigger", "smaller"))
-    return {"is_topic": _is(topic, definite_phrase(topic)), "size": size, "partner": definite_phrase(partner)}
 
 
 def _fill_beside(rng: Random, scene: Scene, topic: Group, partner: Group) -> Slots | None:
@@ -88,10 +75,6 @@ def _fill_beside(rng: Random, scene: Scene, topic: Group, partner: Group) -> Slo
         return None
     is_topic = _is(topic, varied_phrase(rng, topic, "", "color"))
     return {"is_topic": is_topic, "relation": rng.choice(RELATIONS), "partner": definite_phrase(partner)}
-
-
-def _fill_existence(rng: Random, scene: Scene, topic: Group, partner: Group) -> Slots:
-    return {"a_topic": single_phrase(topic, topic.color), "relation": "near", "partner": definite_phrase(partner)}
 
 
 def _fill_what_beside(rng: Random, scene: Scene, topic: Group, partner: Group) -> Slots | None:
@@ -115,22 +98,54 @@ def _fill_there(rng: Random, scene: Scene, topic: Group, partner: Group) -> Slot
     return {"a_topic": single_phrase(Group(kind, color, "", "", ()), color)}
 
 
-def _fill_movement(rng: Random, scene: Scene, topic: Group, partner: Group) -> Slots:
-    return {"is_topic": _is(topic, varied_phrase(rng, topic, "", "color"))}
+def _varied(*ways: str) -> Fill:
+    """Fills {is_topic} with one of these properties, see `phrases.varied_phrase`."""
+    return lambda rng, scene, topic, partner: {"is_topic": _is(topic, varied_phrase(rng, topic, *ways))}
 
 
+COLORED = _varied("", "color")
 FORMS = {
-    "what color": Form("what color {is_topic}", answers.color, _fill_color),
-    "how many": Form("how many {topics} are {there}", answers.number, _fill_number),
-    "where": Form("where {is_topic}", answers.where, _fill_where),
-    "which side": Form("on which side {is_topic}", answers.side, _fill_movement),
-    "is it bigger": Form("{is_topic} {size} than {partner}", answers.is_larger, _fill_size),
+    "what color": Form(
+        "what color {is_topic}",
+        lambda things, named, word: {things[place].color for place in named[0]},
+        lambda rng, scene, topic, partner: {"is_topic": _is(topic, uncolored_phrase(rng, scene, topic))},
+    ),
+    "how many": Form("how many {topics} are {there}", lambda things, named, word: {str(len(named[0]))}, _fill_number),
+    "where": Form(
+        "where {is_topic}",
+        lambda things, named, word: {at_place(things[place].place) for place in named[0]},
+        _varied("color", "size"),
+    ),
+    "which side": Form(
+        "on which side {is_topic}",
+        lambda things, named, word: {things[place].side or None for place in named[0]},
+        COLORED,
+    ),
+    "is it bigger": Form(
+        "{is_topic} {size} than {partner}",
+        answers.is_larger,
+        lambda rng, scene, topic, partner: {
+            "is_topic": _is(topic, definite_phrase(topic)),
+            "size": rng.choice(("bigger", "smaller")),
+            "partner": definite_phrase(partner),
+        },
+    ),
     "is it beside": Form("{is_topic} {relation} {partner}", answers.is_beside, _fill_beside),
-    "is there": Form("is there {a_topic}", answers.is_there, _fill_there),
-    "is there near": Form("is there {a_topic} {relation} {partner}", answers.is_there_beside, _fill_existence),
+    "is there": Form(
+        "is there {a_topic}", lambda things, named, word: {answers.yes_or_no(bool(named[0]))}, _fill_there
+    ),
+    "is there near": Form(
+        "is there {a_topic} {relation} {partner}",
+        answers.is_there_beside,
+        lambda rng, scene, topic, partner: {
+            "a_topic": single_phrase(topic, topic.color),
+            "relation": "near",
+            "partner": definite_phrase(partner),
+        },
+    ),
     "what is beside": Form("what is {relation} {topic}", answers.what_beside, _fill_what_beside, several=True),
-    "what is it looking at": Form("what {is_topic} looking at", answers.looking_at, _fill_movement),
-    "which way": Form("which way {is_topic} going", answers.going, _fill_movement),
+    "what is it looking at": Form("what {is_topic} looking at", answers.looking_at, COLORED),
+    "which way": Form("which way {is_topic} going", answers.going, COLORED),
 }
 COMPARING = {"is it bigger": 1, "is it beside": 1, "is there near": 1}
 WEIGHTS: dict[str, dict[str, int]] = {  # how often forms are tried: for several things, for single ones by Kind.moves
@@ -151,7 +166,7 @@ def write(rng: Random, scene: Scene, captioned: tuple[Group, Group], count: int)
     """
     written: list[str] = []
     used: Counter[Fill | None] = Counter()
-    areas = [sum(map(area, scene.members(group))) for group in scene.groups]
+    areas = [sum(area(thing.box) for thing in scene.members(group)) for group in scene.groups]
     while len(written) < count:
         topic = rng.choices(scene.groups, areas)[0]
         partners = captioned if topic in captioned else scene.groups
@@ -178,11 +193,6 @@ class Verdict:
     form: str
     answers: frozenset[str] = frozenset()
     reason: Literal["", "no question", "not there", "in doubt"] = ""
-
-    @property
-    def answerable(self) -> bool | None:
-        """None in doubt."""
-        return None if self.reason == "in doubt" else not self.reason
 
 
 def find_answers(question: str, things: Sequence[Mapping[str, Any]], alone: bool = False) -> Verdict:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .world import Group, Thing
+from .world import Thing, area
 
 NEAR, FAR = 0.36, 0.45  # distances of centres: below is near beyond doubt, above is not near beyond doubt
 APART, BACK = 0.15, 0.05  # farther left is to the left beyond doubt; farther right is not to the left beyond doubt
@@ -34,11 +34,6 @@ def related(a: Thing, b: Thing, relation: str) -> bool | None:
     return True if right > APART else False if right < -BACK else None
 
 
-def moves(group: Group) -> str:
-    """What a single thing visibly does: "looking" (at something), "going" (some way), or nothing."""
-    return "" if group.plural or group.kind.name in FRONTAL else group.kind.moves
-
-
 def larger(a: Things, b: Things) -> bool | None:
     """Whether things are larger than others, by the sizes in words; None where sizes are mixed or equal, or the boxes
     do not confirm the words."""
@@ -46,7 +41,9 @@ def larger(a: Things, b: Things) -> bool | None:
     if sizes not in ([{"big"}, {"small"}], [{"small"}, {"big"}]):
         return None
     big, small = (a, b) if sizes[0] == {"big"} else (b, a)
-    return big is a if min(map(area, big)) > LARGER * max(map(area, small)) else None
+    return (
+        big is a if min(area(thing.box) for thing in big) > LARGER * max(area(thing.box) for thing in small) else None
+    )
 
 
 def closest(things: Things, thing: int) -> int | None:
@@ -80,9 +77,3 @@ def on_the_way(a: Thing, b: Thing) -> bool | None:
 def distance(a: Thing, b: Thing) -> float:
     """The distance of the centres of two things."""
     return math.dist(a.center, b.center)
-
-
-def area(thing: Thing) -> float:
-    """The area of a thing's box."""
-    x0, y0, x1, y1 = thing.box
-    return (x1 - x0) * (y1 - y0)

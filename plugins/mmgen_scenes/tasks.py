@@ -42,7 +42,7 @@ class ScenePairs(Drawn):
     test_size: int = Field(40, ge=1, le=100_000, description="test sets")
     statements: int = Field(2, ge=1, le=3, description="statements per set; each makes four examples, one per pair")
     forms: tuple[Literal[STATEMENTS], ...] = Field(  # type: ignore[valid-type]
-        STATEMENTS, min_length=1, description="statements of these forms only; by default all 14, equally common"
+        STATEMENTS, min_length=1, description="forms of statements, where they fit; by default all 14, equally common"
     )
     pairings: int = Field(4, ge=4, le=28, multiple_of=2, description="pairs per training statement, at most")
 
@@ -83,7 +83,7 @@ class SceneChoices(Drawn):
         "each of the four answers",
     )
     forms: tuple[Literal[QUESTIONS], ...] = Field(  # type: ignore[valid-type]
-        QUESTIONS, min_length=1, description="questions of these forms only"
+        QUESTIONS, min_length=1, description="questions of these forms only, where they fit"
     )
 
     def build(self):

@@ -10,19 +10,17 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from functools import lru_cache
 from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from mmgen_vision.answers import PEOPLE, weights
 
 from mmgen.examples import Example
 
+from . import SceneAnswers
 from .drawn import DrawnDataset, SceneSet, plain_scene, things
 from .phrases import at_place
 from .questions import FORMS, find_answers
 from .world import COLORS, GROUNDS, KINDS, SIDES, SIZES, SORTS, Scene, sample
-
-if TYPE_CHECKING:
-    from .tasks import SceneAnswers
 
 UNANSWERABLE = "unanswerable"
 NUMBERS = ("1", "2", "3")
@@ -92,12 +90,12 @@ class DrawnAnswers(DrawnDataset):
         _, scene = plain_scene(config, split, i)
         rng, known = Random(f"{config.seed}/{split}/{i}/answers"), things(scene)
         luck = Random(f"{config.seed}/{split}/{i}/unanswerable")
-        rates = acceptance(*config.things(split))
+        rates = acceptance(*config.things)
         examples = []
         for place, question in enumerate(write(rng, scene, config.questions, rates)):
             people = sample_people(rng, question)
             if luck.random() < config.unanswerable:
-                question = self._about_another(luck, split, known, rates)
+                question = self._about_another(luck, known, rates)
                 people = (*[UNANSWERABLE] * (PEOPLE - 1), question.answer)
                 question = question._replace(answer=UNANSWERABLE)
             examples.append(
@@ -114,12 +112,12 @@ class DrawnAnswers(DrawnDataset):
                     {"answers": weights(people)},
                 )
             )
-        return SceneSet((scene,), tuple(examples))
+        return (scene,), tuple(examples)
 
-    def _about_another(self, rng: Random, split: str, known: list[dict[str, Any]], rates: Rates) -> Question:
+    def _about_another(self, rng: Random, known: list[dict[str, Any]], rates: Rates) -> Question:
         """A question about another scene, of which something is not in this one."""
         while True:
-            another = sample(rng, "", *self.config.things(split))
+            another = sample(rng, "", *self.config.things)
             question = rng.choice(write(rng, another, self.config.questions, rates))
             if find_answers(question.text, known).reason == "not there":
                 return question

@@ -6,20 +6,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mmgen_vision.boxes import Box, union
 
 from mmgen.examples import Example
 
-from . import captions
+from . import SceneExpressions, ScenePhrases, captions
 from .detector import propose
 from .drawn import DrawnDataset, SceneSet, plain_scene, things
 from .relations import related
 from .world import SORT, Scene, sample, sample_unlike_looks
-
-if TYPE_CHECKING:
-    from .tasks import SceneExpressions, ScenePhrases
 
 LOOK_ALIKE = 8  # how many times likelier a thing is chosen that is not the only one of its kind
 
@@ -38,7 +35,7 @@ class DrawnExpressions(DrawnDataset):
     def make(self, split: str, i: int) -> SceneSet:
         config, rng = self.config, Random(f"{self.config.seed}/{split}/{i}/expressions")
         name = f"expressions{config.proposals or ''}-{split}-{i:05d}"
-        scene = sample(rng, name, *config.things(split), sample_unlike_looks(rng, config.same_kind))
+        scene = sample(rng, name, *config.things, sample_unlike_looks(rng, config.same_kind))
         known = things(scene)
         examples = tuple(
             Example(
@@ -49,7 +46,7 @@ class DrawnExpressions(DrawnDataset):
             )
             for place, (thing, text) in enumerate(write(rng, scene, config.expressions))
         )
-        return SceneSet((scene,), examples)
+        return (scene,), examples
 
     def boxes(self, scene: Scene) -> tuple[list[Box], list[str]]:
         return propose(scene, [(t.box, f"{t.color} {t.kind}") for t in scene.things], self.config.proposals)
@@ -141,7 +138,7 @@ class DrawnPhrases(DrawnDataset):
             for place, (phrase, group) in enumerate(zip(phrases, caption.groups, strict=True)):
                 facts = {**shared, "type": SORT[group.kind.name]}
                 examples.append(Example(f"{name}-{place}", inputs, (), facts, {"phrases": (phrase,)}))
-        return SceneSet((scene,), tuple(examples))
+        return (scene,), tuple(examples)
 
     def boxes(self, scene: Scene) -> tuple[list[Box], list[str]]:
         """Boxes near things, and near the box around all things of a group."""

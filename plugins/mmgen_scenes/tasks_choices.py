@@ -11,17 +11,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mmgen_vision.items import CHOICES, Item, Text
 
+from . import SceneChoices
 from .configs import QUESTIONS
 from .drawn import DrawnDataset, SceneSet, things
-from .relations import FAR, ahead, closest, distance, moves, on_the_way
+from .relations import FAR, FRONTAL, ahead, closest, distance, on_the_way
 from .world import KINDS, SIDES, Scene, sample
-
-if TYPE_CHECKING:
-    from .tasks import SceneChoices
 
 Values = dict[str, tuple[str, Sequence[str]]]  # a word of a rationale -> the right value, and all possible values
 Positions = tuple[int, int, list[int]]  # x, y and three wrong answers, in Scene.things
@@ -47,9 +45,11 @@ class DrawnChoices(DrawnDataset):
         config, rng = self.config, Random(f"{self.config.seed}/{split}/{i}/choices")
         items: list[Item] = []
         while len(items) < config.num_questions:
-            scene = sample(rng, f"choices-{split}-{i:05d}", *config.things(split))
+            scene = sample(rng, f"choices-{split}-{i:05d}", *config.things)
+            items = write(rng, scene, config.num_questions, QUESTIONS)
+        if config.forms != QUESTIONS:  # of the same pictures, which may have fewer questions of these forms
             items = write(rng, scene, config.num_questions, config.forms)
-        return SceneSet((scene,), tuple(example for item in items for example in item.examples(config.subtask)))
+        return (scene,), tuple(example for item in items for example in item.examples(config.subtask))
 
 
 @dataclass(frozen=True)
@@ -152,8 +152,8 @@ def _ahead_functions(movement: str) -> dict[str, Any]:
     """The functions of a form about a thing that looks, or goes, somewhere."""
 
     def right(scene: Scene, x: int) -> Sequence[int]:
-        (group,) = (group for group in scene.groups if x in group.members)
-        thing = ahead(scene.things, x) if moves(group) == movement else None
+        kind = KINDS[scene.things[x].kind]
+        thing = ahead(scene.things, x) if kind.moves == movement and kind.name not in FRONTAL else None
         return () if thing is None else (thing,)
 
     return {

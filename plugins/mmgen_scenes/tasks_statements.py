@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import permutations
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mmgen_vision.truths import LABELS
 
 from mmgen.examples import All, Example
 
+from . import ScenePairs, SceneStatements
 from .configs import STATEMENTS
 from .drawn import DrawnDataset, SceneSet, plain_scene, things
 from .phrases import COUNTS
 from .relations import related
 from .world import KINDS, MOST, SIZES, SORT, SORTS, Group, Look, Scene, sample
-
-if TYPE_CHECKING:
-    from .tasks import ScenePairs, SceneStatements
 
 PAIRS = 4  # pairs per statement that is scored
 PATIENCE = 2000  # plans tried before other forms are drawn
@@ -31,6 +29,7 @@ Count = Callable[..., int]  # (kind, colour where colour matters) -> how many a 
 # (left picture, right picture) -> whether a statement is true of them; None where people may differ
 Holds = Callable[[Count, Count], int | None]
 Pair = tuple[int, int, bool]  # the left picture, the right picture, and whether a statement is true of them
+Statement = tuple[str, str, list[Pair]]  # its form, its text, and pairs of pictures that it is about
 Writer = Callable[[Random, Scene], Iterator[tuple[str, str]]]  # gives true statements with false ones
 
 
@@ -68,11 +67,14 @@ class DrawnPairs(DrawnDataset):
     def make(self, split: str, i: int) -> SceneSet:
         config, rng = self.config, Random(f"{self.config.seed}/{split}/{i}/pairs")
         count = config.pairings if split == "train" else PAIRS
-        plan, written = _plan_statements(rng, config.forms, config.statements, count)
+        plan, written = _plan_statements(rng, config.statements, count)
         scenes = tuple(
-            sample(rng, f"{split}-{i}-{k // 2}-img{k % 2}", *config.things(split), looks, plan.kinds)
+            sample(rng, f"{split}-{i}-{k // 2}-img{k % 2}", *config.things, looks, plan.kinds)
             for k, looks in enumerate(plan.pictures)
         )
+        if config.forms != STATEMENTS:  # about the same pictures, which may fit fewer statements of these forms
+            forms = rng.sample(config.forms, min(config.statements, len(config.forms)))
+            written = [statement for statement in _write(rng, plan, forms, count) if len(statement[2]) >= PAIRS]
         known = [things(scene) for scene in scenes]
         examples = tuple(
             Example(
@@ -85,25 +87,28 @@ class DrawnPairs(DrawnDataset):
             for pair, (left, right, true) in enumerate(pairs)
         )
         shown = {key for example in examples for key in example.shown("image")}
-        return SceneSet(tuple(scene for scene in scenes if scene.id in shown), examples)
+        return tuple(scene for scene in scenes if scene.id in shown), examples
 
     def vocabularies(self) -> Mapping[str, tuple[str, ...]]:
         return {"truth": LABELS}
 
 
-def _plan_statements(
-    rng: Random, forms: Sequence[str], count: int, pairs: int
-) -> tuple[Plan, list[tuple[str, str, list[Pair]]]]:
+def _plan_statements(rng: Random, count: int, pairs: int) -> tuple[Plan, list[Statement]]:
     """A plan, and statements of `count` forms with their pairs. All forms are equally common: plans are tried until one
     fits the forms that were drawn."""
     while True:
-        chosen = rng.sample(forms, min(count, len(forms)))
+        chosen = rng.sample(STATEMENTS, count)
         for _ in range(PATIENCE):
             plan = _plan_pictures(rng)
-            texts = dict(zip(STATEMENTS, _statements(rng, plan.kinds, plan.colors), strict=True))
-            written = [(form, texts[form][0], plan.pairs(rng, texts[form][1], pairs)) for form in chosen]
+            written = _write(rng, plan, chosen, pairs)
             if all(len(its_pairs) >= PAIRS for _, _, its_pairs in written):
                 return plan, written
+
+
+def _write(rng: Random, plan: Plan, forms: Sequence[str], pairs: int) -> list[Statement]:
+    """A statement of each form about a plan's pictures."""
+    texts = dict(zip(STATEMENTS, _statements(rng, plan.kinds, plan.colors), strict=True))
+    return [(form, texts[form][0], plan.pairs(rng, texts[form][1], pairs)) for form in forms]
 
 
 def _plan_pictures(rng: Random) -> Plan:
@@ -205,7 +210,7 @@ class DrawnStatements(DrawnDataset):
             for form in rng.sample([*pairs], min(self.config.statements, len(pairs)))
             for number, statement in enumerate(pairs[form])
         )
-        return SceneSet((scene,), examples)
+        return (scene,), examples
 
     def vocabularies(self) -> dict[str, tuple[str, ...]]:
         return {"truth": LABELS}

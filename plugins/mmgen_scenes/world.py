@@ -6,8 +6,9 @@ Boxes are (x0, y0, x1, y1) relative to the picture's side, y downwards. Nothing 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -18,9 +19,6 @@ SIZES = ("small", "big")
 GROUNDS = ("grass", "sand", "snow")
 SIDES = ("left", "right")
 
-BRIGHT = ("red", "orange", "yellow", "green", "blue", "purple")
-ANY = (*BRIGHT, "white", "black")
-FUR = ("orange", "white", "black", "brown")
 
 SIDE_LENGTH = {"small": 0.165, "big": 0.275}  # side of a square of the area of the thing's box, before the kind's scale
 MOST = {"sky": 3, "water": 2, "ground": 5}  # things that fit into a zone
@@ -40,10 +38,11 @@ class Kind:
     name: str
     plural: str
     zone: str  # "sky", "water" or "ground"
+    sort: str
     colors: tuple[str, ...]
     aspect: float  # width over height
-    scale: float = 1.0
-    moves: str = ""
+    scale: float
+    moves: str
 
 
 @dataclass(frozen=True)
@@ -112,48 +111,20 @@ class Scene:
         return [self.things[i] for i in group.members]
 
 
-KINDS = {
-    kind.name: kind
-    for kind in (
-        Kind("sun", "suns", "sky", ("yellow", "orange", "red"), 1.0),
-        Kind("bird", "birds", "sky", ANY, 1.2, 0.9, "looking"),
-        Kind("kite", "kites", "sky", BRIGHT, 0.7, 1.05),
-        Kind("balloon", "balloons", "sky", BRIGHT, 0.75, 1.1),
-        Kind("plane", "planes", "sky", ANY, 1.7, 1.05, "going"),
-        Kind("butterfly", "butterflies", "sky", BRIGHT, 1.2, 0.85),
-        Kind("rocket", "rockets", "sky", ANY, 0.6, 1.05),
-        Kind("boat", "boats", "water", ANY, 1.0, 1.1, "going"),
-        Kind("duck", "ducks", "water", ("yellow", "white", "brown", "green", "blue"), 1.1, 0.9, "looking"),
-        Kind("whale", "whales", "water", ("blue", "black", "white", "purple"), 1.5, 1.0, "going"),
-        Kind("dog", "dogs", "ground", FUR, 1.2, 1.0, "looking"),
-        Kind("cat", "cats", "ground", FUR, 0.85, 0.95, "looking"),
-        Kind("horse", "horses", "ground", ("white", "black", "brown"), 1.1, 1.15, "looking"),
-        Kind("rabbit", "rabbits", "ground", ("white", "black", "brown"), 0.65, 0.9, "looking"),
-        Kind("snail", "snails", "ground", (*BRIGHT, "brown"), 1.4, 0.85, "going"),
-        Kind("tree", "trees", "ground", ("green", "orange", "yellow", "red"), 0.75, 1.2),
-        Kind("flower", "flowers", "ground", ("red", "orange", "yellow", "blue", "purple", "white"), 0.7, 0.95),
-        Kind("mushroom", "mushrooms", "ground", ("red", "orange", "purple", "brown", "blue"), 1.0, 0.85),
-        Kind("house", "houses", "ground", ("red", "yellow", "green", "blue", "purple", "white", "brown"), 1.0, 1.2),
-        Kind("tent", "tents", "ground", BRIGHT, 1.3, 1.05),
-        Kind("car", "cars", "ground", ANY, 1.8, 1.05, "going"),
-        Kind("bus", "buses", "ground", ANY, 1.6, 1.15, "going"),
-        Kind("ball", "balls", "ground", BRIGHT, 1.0, 0.8),
-        Kind("umbrella", "umbrellas", "ground", (*BRIGHT, "black"), 1.0, 1.0),
-        Kind("chair", "chairs", "ground", (*ANY, "brown"), 1.0, 0.95),
-        Kind("drum", "drums", "ground", BRIGHT, 1.0, 0.9),
-        Kind("cup", "cups", "ground", ANY, 1.1, 0.8),
-        Kind("robot", "robots", "ground", ANY, 0.75),
-    )
-}
-PLURAL = {kind.plural: kind.name for kind in KINDS.values()}
+def _read_kinds() -> Iterator[Kind]:
+    """The rows of `kinds.txt`."""
+    several = {"bright": COLORS[:6], "any": COLORS[:8], "fur": ("orange", "white", "black", "brown")}
+    for line in Path(__file__).with_name("kinds.txt").read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            name, plural, zone, sort, aspect, scale, moves, *words = line.split()
+            colors = tuple(color for word in words for color in several.get(word, (word,)))
+            yield Kind(name, plural, zone, sort, colors, float(aspect), float(scale), moves.strip("-"))
 
-SORTS = {  # sorts of kinds, as in Flickr30K Entities' types of phrases
-    "animals": ("bird", "butterfly", "duck", "whale", "dog", "cat", "horse", "rabbit", "snail"),
-    "vehicles": ("plane", "rocket", "boat", "car", "bus"),
-    "scene": ("sun", "tree", "flower", "mushroom", "house"),
-    "other": ("kite", "balloon", "tent", "ball", "umbrella", "chair", "drum", "cup", "robot"),
-}
-SORT = {kind: sort for sort, kinds in SORTS.items() for kind in kinds}
+
+KINDS = {kind.name: kind for kind in _read_kinds()}
+PLURAL = {kind.plural: kind.name for kind in KINDS.values()}
+SORT = {kind.name: kind.sort for kind in KINDS.values()}
+SORTS = {sort: tuple(kind for kind in KINDS if SORT[kind] == sort) for sort in dict.fromkeys(SORT.values())}
 
 
 def sample(
@@ -253,7 +224,11 @@ def overlap_share(a: tuple[float, ...], b: tuple[float, ...]) -> float:
     width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
     if width <= 0 or height <= 0:
         return 0.0
-    return width * height / min((a[2] - a[0]) * (a[3] - a[1]), (b[2] - b[0]) * (b[3] - b[1]))
+    return width * height / min(area(a), area(b))
+
+
+def area(box: tuple[float, ...]) -> float:
+    return (box[2] - box[0]) * (box[3] - box[1])
 
 
 def _side_of_box(box: tuple[float, ...]) -> str:

@@ -1,12 +1,9 @@
-"""The config of the command `mmgen serve`: a model behind a URL. docs/serving.md describes it.
-
-Requests are answered in batches; there are two interfaces, one of them in the shape of OpenAI's chat completions, and
-a page to try the model.
-"""
+"""The config of the command `mmgen serve`: a model behind a URL. docs/serving.md describes it."""
 
 from typing import ClassVar, Literal
 
 import mmgen
+from mmgen.errors import MmgenError, install_extra
 
 
 class Serve(mmgen.CommandConfig):
@@ -16,8 +13,10 @@ class Serve(mmgen.CommandConfig):
     group: ClassVar[str] = "Use a trained run"
 
     def build(self):
-        from .command import serve
-
+        try:
+            from .command import serve
+        except ImportError as error:
+            raise MmgenError(f"mmgen serve needs {error.name}; {install_extra('serve')}") from None
         return serve
 
 

@@ -3,87 +3,68 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 from typing import Any
 
 
+class Waiting(Future[Any]):
+    """The result of an item, in the future. Items of one `kind` are worked on together."""
+
+    def __init__(self, item: Any, kind: Hashable) -> None:
+        super().__init__()
+        self.item, self.kind = item, kind
+
+
 @dataclass(eq=False)
-class Waiting:
-    """An item that waits for its result. Items of one `kind` are worked on together."""
-
-    item: Any
-    kind: Hashable
-    result: Future[Any] = field(default_factory=Future)
-
-
 class Batcher:
     """Threads that call `work` with the items of one kind that wait, the oldest first.
 
-    work    from a list of items of one kind to the list of their results
+    work    from a kind and a list of its items to the list of their results
     most    items in a batch
     threads that work at a time
-    window  seconds that a batch waits for company, while `coming` says that some is on its way
     """
 
-    def __init__(
-        self,
-        work: Callable[[Hashable, list[Any]], list[Any]],
-        most: int,
-        threads: int = 1,
-        window: float = 0.0,
-        coming: Callable[[], bool] = lambda: False,
-    ) -> None:
-        self.work, self.most, self.window, self.coming = work, most, window, coming
-        self.unanswered = 0
-        self._waiting: list[Waiting] = []
-        self._changed = threading.Condition()
-        for _ in range(threads):
+    work: Callable[[Any, list[Any]], list[Any]]
+    most: int
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        self.unanswered: set[Waiting] = set()
+        self._arriving: SimpleQueue[Waiting] = SimpleQueue()
+        for _ in range(self.threads):
             threading.Thread(target=self._run, daemon=True).start()
 
-    def submit(self, item: Any, kind: Hashable = None) -> Future[Any]:
+    def submit(self, item: Any, kind: Hashable = None) -> Waiting:
         """The result of an item, in the future."""
         waiting = Waiting(item, kind)
-        with self._changed:
-            self._waiting.append(waiting)
-            self.unanswered += 1
-            self._changed.notify_all()
-        waiting.result.add_done_callback(self._count_answered)
-        return waiting.result
-
-    def _count_answered(self, result: Future[Any]) -> None:
-        with self._changed:
-            self.unanswered -= 1
+        self.unanswered.add(waiting)
+        waiting.add_done_callback(self.unanswered.discard)
+        self._arriving.put(waiting)
+        return waiting
 
     def _run(self) -> None:
+        left: list[Waiting] = []
         while True:
-            self._answer(self._next_batch())
-
-    def _next_batch(self) -> list[Waiting]:
-        with self._changed:
-            self._changed.wait_for(lambda: self._waiting)
-            kind, until = self._waiting[0].kind, time.monotonic() + self.window
-            while len(batch := [one for one in self._waiting if one.kind == kind]) < self.most and self.coming():
-                if not self._changed.wait(max(0.0, until - time.monotonic())):
+            left = left or [self._arriving.get()]
+            while len(batch := [waiting for waiting in left if waiting.kind == left[0].kind]) < self.most:
+                try:
+                    left.append(self._arriving.get_nowait())
+                except Empty:
                     break
             batch = batch[: self.most]
-            self._waiting = [one for one in self._waiting if one not in batch]
-        return [one for one in batch if one.result.set_running_or_notify_cancel()]
+            left = [waiting for waiting in left if waiting not in batch]
+            if batch := [waiting for waiting in batch if waiting.set_running_or_notify_cancel()]:
+                self._answer(batch)
 
     def _answer(self, batch: list[Waiting]) -> None:
-        """Set the results of a batch. If the work fails, each item is worked on alone, so that it fails alone."""
-        if not batch:
-            return
         try:
-            results = self.work(batch[0].kind, [one.item for one in batch])
+            results = self.work(batch[0].kind, [waiting.item for waiting in batch])
         except Exception as error:
-            if len(batch) == 1:
-                batch[0].result.set_exception(error)
-            else:
-                for one in batch:
-                    self._answer([one])
+            for waiting in batch:
+                waiting.set_exception(error)
         else:
-            for one, result in zip(batch, results, strict=True):
-                one.result.set_result(result)
+            for waiting, result in zip(batch, results, strict=True):
+                waiting.set_result(result)

@@ -97,7 +97,7 @@ def test_one_query_that_cannot_be_read_keeps_the_others_and_is_named(predictor):
         (
             RED,
             {"options": {"do_sample": True, "num_beams": 2}, "n": 3},
-            "num_return_sequences: 3 texts need num_beams = 1, or num_beams of at least that number",
+            "do_sample: samples without beams; set num_beams = 1, or remove do_sample",
         ),
         (
             {"image": SEEN},
@@ -190,7 +190,7 @@ def test_a_seed_gives_a_query_the_same_texts_alone_and_among_others(predictor):
     for query, answer, other in zip(queries, together, others, strict=True):
         alone = predictor.ask(query, options=SAMPLING, seed=5)
         assert alone.texts[0].tokens == answer.texts[0].tokens == other.texts[0].tokens
-        assert alone.score == answer.score == other.score  # to the bit: each is written in a pass of its own
+        assert [answer.score, other.score] == pytest.approx([alone.score] * 2, abs=1e-5)
     drawn = {answer.texts[0].tokens for answer in together}
     assert together[0].texts[0].tokens == together[3].texts[0].tokens and len(drawn) > 1
     assert predictor.ask(RED, options=SAMPLING, seed=6).texts[0].tokens not in drawn

@@ -10,6 +10,7 @@ from pydantic import Field
 import mmgen
 from mmgen.examples import Generation
 from mmgen.objectives import Generator, TextTargets
+from mmgen.sampling import derive, draw, seeds_of_texts, uniform
 from mmgen.tensors import PAD, WRITTEN, Layout, Loss, Tail, Targets
 
 
@@ -109,14 +110,17 @@ class DiffusionGenerator(Generator):
         tail = self.reader.lay_out([[[model.backbone.mask_id] * size]] * (len(batch.ids) * n))
         tail = Tail(*(part.to(model.device) for part in (tail.ids, tail.offsets)), on(tail.layout, model), tail.labels)
         ids, surety = tail.ids.clone(), torch.zeros(tail.ids.shape, device=model.device)
+        texts = seeds_of_texts(batch.seeds, len(batch.ids), n, model.device).view(-1, 1)
         for step in range(options.steps):
             open_ = ids == model.backbone.mask_id
             logits = self.logits(model, prefix, Tail(ids, tail.offsets, tail.layout, tail.labels))
             logits[..., model.backbone.mask_id] = -torch.inf
             shares = (logits / (options.temperature or 1)).softmax(-1)
-            tokens = shares.flatten(0, 1).multinomial(1).view_as(ids) if options.temperature else shares.argmax(-1)
+            seeds = derive(derive(texts, step), torch.arange(size, device=model.device))
+            tokens = draw(shares, seeds) if options.temperature else shares.argmax(-1)
             sure = logits.softmax(-1).gather(2, tokens.unsqueeze(2)).squeeze(2)
-            rank = {"confidence": sure, "left": -tail.offsets.float(), "random": torch.rand_like(sure)}[options.order]
+            drawn = uniform(derive(seeds, -1), 1).squeeze(-1).float()
+            rank = {"confidence": sure, "left": -tail.offsets.float(), "random": drawn}[options.order]
             more = (step + 1) * size // options.steps - step * size // options.steps
             chosen = rank.masked_fill(~open_, -torch.inf).topk(more, 1).indices
             now = torch.zeros_like(open_).scatter(1, chosen, True)

@@ -9,7 +9,6 @@ from mmgen_inputs import Regions
 from PIL import Image
 
 from kit import asked, toys
-from kit.weights import perturbed
 from mmgen.inference.predictor import Predictor
 from mmgen.model import Objectives, compose
 from mmgen.parts import Picture
@@ -61,7 +60,10 @@ def predictor(folder, step: str = "both", generator: str = "masked") -> Predicto
     recipe = recipe.model_copy(update={"inputs": inputs})
     torch.manual_seed(0)
     model = compose(recipe.backbone, inputs, recipe.generator, texts=WORDS * 3)
-    return Predictor(perturbed(model), recipe, step)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    return Predictor(model, recipe, step)
 
 
 def predicts(folder, task: str) -> Predictor:
@@ -78,11 +80,11 @@ def predicts(folder, task: str) -> Predictor:
 
 
 @contextmanager
-def client(served: Predictor, headers=None, window: float = 0.0, **options):
+def client(served: Predictor, headers=None, **options):
     """A client of the service of a predictor, without a socket. `options`: see `create_app`."""
     from mmgen_serve.app import Service, create_app
     from starlette.testclient import TestClient
 
-    app = create_app(Service(served, window), "served/both", **options)
+    app = create_app(Service(served), "served/both", **options)
     with TestClient(app, ADDRESS, headers=headers, raise_server_exceptions=False) as opened:
         yield opened

@@ -5,13 +5,13 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def running(predictor, window: float = 0.005):
+def running(predictor):
     """Serve a predictor as "served/both"; yields its address."""
     import uvicorn
     from mmgen_serve.app import Service, create_app
-    from mmgen_serve.server import listen
+    from mmgen_serve.command import listen
 
-    listening, app = listen("127.0.0.1", 0), create_app(Service(predictor, window), "served/both")
+    listening, app = listen("127.0.0.1", 0), create_app(Service(predictor), "served/both")
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()

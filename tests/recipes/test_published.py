@@ -14,7 +14,6 @@ from mmgen.cli import main
 
 pytestmark = pytest.mark.slow  # every test starts commands or processes
 
-ENCODERS = {"roberta": roberta, "modernbert": modernbert, "modernvbert": modernvbert}
 ROWS = ["caption", "image_frozen", "image", "both", "both_scratch"]
 
 
@@ -64,33 +63,32 @@ def coco(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("recipe", "profile"),
+    ("recipe", "profile", "save"),
     [
-        pytest.param("bertgen_vqa", "paper", marks=pytest.mark.exhaustive),  # the next one is the same but for RoBERTa
-        ("bertgen_vqa_roberta", "paper"),
-        pytest.param("bertgen_vqa_modernbert", "paper", marks=pytest.mark.exhaustive),  # the next one has its modules
-        ("bertgen_vqa_modernvbert", "paper"),
-        pytest.param("bertgen_vqa_grid", "paper", marks=pytest.mark.exhaustive),  # another file of features
-        pytest.param("bertgen_vqg_coco", "paper", marks=pytest.mark.exhaustive),  # the warm one reads these files
-        pytest.param("bertgen_vqg_coco", "small", marks=pytest.mark.exhaustive),  # and shows this profile
-        ("bertgen_vqg_coco_warm", "small"),
-        pytest.param("bertgen_vqg_coco_words", "small", marks=pytest.mark.exhaustive),  # captions of others first
+        pytest.param("bertgen_vqa", "paper", bert, marks=pytest.mark.exhaustive),  # the next one but for RoBERTa
+        ("bertgen_vqa", "roberta_paper", roberta),
+        pytest.param("bertgen_vqa", "modernbert_paper", modernbert, marks=pytest.mark.exhaustive),  # has its modules:
+        ("bertgen_vqa_modernvbert", "paper", modernvbert),
+        pytest.param("bertgen_vqa", "grid_paper", bert, marks=pytest.mark.exhaustive),  # another file of features
+        pytest.param("bertgen_vqg_coco", "paper", bert, marks=pytest.mark.exhaustive),  # the warm one reads these files
+        pytest.param("bertgen_vqg_coco", "small", bert, marks=pytest.mark.exhaustive),  # and extends this profile
+        ("bertgen_vqg_coco", "warm", bert),
+        pytest.param("bertgen_vqg_coco", "words", bert, marks=pytest.mark.exhaustive),  # captions of others first
     ],
 )
-def test_the_five_rows(recipe, profile, tmp_path, monkeypatch):
+def test_the_five_rows(recipe, profile, save, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (vqg if "vqg" in recipe else vqa1)(Path("data/vqg_coco" if "vqg" in recipe else "data/vqa1"))
     okvqa(Path("data/okvqa"))
     coco(Path("data/coco"))
     shutil.copytree(RECIPES, "recipes")  # as `mmgen init` does: data/ lies beside them
-    save = next((saves for name, saves in ENCODERS.items() if name in recipe), bert)
     weights = save(Path("encoder"))
     sets = [
         f'backbone.weights="{weights}"',
         "training.epochs=1",
         "training.batch_size=4",
         "metrics.overlap.meteor=false",
-        *(["steps.seeing.training.epochs=1", "steps.both_scratch.training.epochs=1"] if "warm" in recipe else []),
+        *(["steps.seeing.training.epochs=1", "steps.both_scratch.training.epochs=1"] if profile == "warm" else []),
     ]
     arguments = [
         "run",

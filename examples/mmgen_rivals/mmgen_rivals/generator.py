@@ -54,5 +54,7 @@ class MonteCarloGenerator(CausalGenerator):
             return super().generate(model, batch, plain)
         prefix, end, prompts = model.prefix(batch), model.backbone.end_id, Prompts.of(batch)
         steppers = [CausalStepper(model, prefix, end, prompts) for _ in range(passes)]
-        hypotheses = search(MeanStepper(steppers), steppers[0].begin, plain, model.backbone, self.max_tokens)
+        hypotheses = search(
+            MeanStepper(steppers), steppers[0].begin, plain, model.backbone, self.max_tokens, batch.seeds
+        )
         return as_generations(hypotheses, batch.ids, model.backbone, prompts)

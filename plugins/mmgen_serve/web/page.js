@@ -17,13 +17,13 @@ function status(text, bad = false) {
 
 async function call(path, options = {}, tries = 5) {
   const token = $("token").value;
-  const headers = token ? { Authorization: `Bearer ${token}` } : {};
+  const headers = token ? { ...options.headers, Authorization: `Bearer ${token}` } : options.headers;
   const response = await fetch(path, { ...options, headers });
   if (response.status === 503 && tries > 1) {  // the queue is full
     await new Promise((resolve) => setTimeout(resolve, 1000 * Number(response.headers.get("Retry-After") || 1)));
     return call(path, options, tries - 1);
   }
-  const body = await response.json();
+  const body = await response.json().catch(() => ({ error: { message: response.statusText } }));
   if (response.status === 401) $("token-label").hidden = false;
   if (!response.ok) throw Object.assign(new Error(body.error.message), { status: response.status });
   return body;
@@ -73,24 +73,31 @@ function decoding() {
   return $("seed").value === "" ? request : { ...request, seed: Number($("seed").value) };
 }
 
+function dataUrl(file) {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(reader.result);
+    reader.onerror = () => reject(reader.error);
+    reader.readAsDataURL(file);
+  });
+}
+
 async function send(picture) {
-  const form = new FormData();
   const inputs = {};
   for (const area of $("texts").querySelectorAll("textarea")) if (area.value.trim()) inputs[area.name] = area.value.trim();
-  const predicts = !state.model.mmgen.decoding;
-  form.append("inputs", JSON.stringify(inputs));
-  for (const field of $("texts").querySelectorAll("input")) if (field.files[0]) form.append(field.name, field.files[0]);
-  if (picture) form.append("picture", picture);
-  for (const [name, value] of Object.entries(decoding())) form.append(name, typeof value === "object" ? JSON.stringify(value) : value);
-  if (predicts) return call("v1/predict", { method: "POST", body: form });
-  form.append("attention", String(state.attention));
+  for (const field of $("texts").querySelectorAll("input")) if (field.files[0]) inputs[field.name] = await dataUrl(field.files[0]);
+  if (picture) inputs.picture = await dataUrl(picture);
+  const ask = () => call("v1/ask", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ inputs, ...decoding(), attention: state.attention }),
+  });
   try {
-    return await call("v1/ask", { method: "POST", body: form });
+    return await ask();
   } catch (error) {
     if (error.status !== 501) throw error;
     state.attention = false;  // this model cannot show where its words looked
-    form.set("attention", "false");
-    return call("v1/ask", { method: "POST", body: form });
+    return ask();
   }
 }
 
@@ -104,8 +111,10 @@ async function sendAll(event) {
   const pictures = needsPicture ? state.pictures : [null];
   const start = performance.now();
   let failed = 0;
-  await Promise.all(pictures.map(async (picture) => {
-    const card = newCard(picture);
+  const cards = pictures.map(newCard);
+  $("cards").prepend(...cards);
+  await Promise.all(pictures.map(async (picture, index) => {
+    const card = cards[index];
     try {
       show(card, await send(picture));
     } catch (error) {
@@ -123,7 +132,7 @@ function newCard(picture) {
   const card = $("card").content.firstElementChild.cloneNode(true);
   if (picture) card.querySelector("img").src = URL.createObjectURL(picture);
   else card.querySelector(".picture").remove();
-  $("cards").prepend(card);
+  card.querySelector(".name").textContent = picture ? picture.name : "";
   return card;
 }
 
@@ -146,7 +155,7 @@ function show(card, answer) {
     card.querySelector(".hint").hidden = !(index === 0 && text.attention) && card.querySelector(".hint").hidden;
   }
   if (!answer.texts) predicted(card, list, answer);
-  card.querySelector(".remark").textContent = answer.remarks.filter((remark) => remark !== state.model.mmgen.remark).join("; ");
+  card.querySelector(".remark").textContent = (answer.remarks || []).filter((remark) => remark !== state.model.mmgen.remark).join("; ");
 }
 
 function predicted(card, list, { value, score, choices, kind }) {

@@ -25,7 +25,7 @@ SEARCHES = {"greedy": Decoding(), "beams": Decoding(num_beams=3, num_return_sequ
 WRITES = {
     "masked": (Masked, SEARCHES),
     "causal": (Causal, SEARCHES),
-    "any_order": (AnyOrder, {"confidence": AnyOrderDecoding(trace=False)}),
+    "any_order": (AnyOrder, {"confidence": AnyOrderDecoding()}),
 }
 SEEDS = {"masked": 3, "causal": 3, "any_order": 1}  # of weights whose texts have many lengths
 

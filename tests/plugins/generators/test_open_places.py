@@ -8,11 +8,12 @@ from mmgen_generators.open_places import predict, share_of
 LOGITS = torch.tensor([[4.0, 1, 0, 0], [2.0, 1.9, 0, 0], [3.0, 0, 2.8, 0]])
 NONE_REFUSED = torch.zeros_like(LOGITS, dtype=torch.bool)
 PLACES = torch.arange(3)
+SEEDS = torch.arange(3)
 
 
 def ranks(order) -> list[int]:
     options = AnyOrderDecoding(order=order)
-    return predict(LOGITS, NONE_REFUSED, PLACES, options).surety.argsort(descending=True).tolist()
+    return predict(LOGITS, NONE_REFUSED, PLACES, SEEDS, options).surety.argsort(descending=True).tolist()
 
 
 def test_orders_rank_the_places():
@@ -27,7 +28,7 @@ def test_orders_rank_the_places():
 def test_refused_tokens_are_not_predicted_and_log_probabilities_are_of_the_whole_distribution():
     refused = NONE_REFUSED.clone()
     refused[:, 0] = True
-    result = predict(LOGITS, refused, PLACES, AnyOrderDecoding())
+    result = predict(LOGITS, refused, PLACES, SEEDS, AnyOrderDecoding())
     assert result.tokens.tolist() == [1, 1, 2]
     assert torch.allclose(result.log_prob, LOGITS.log_softmax(-1)[PLACES, result.tokens])
 

@@ -89,15 +89,11 @@ def test_every_region_of_every_choice_is_classified():
 
 
 @pytest.mark.parametrize(
-    ("settings", "config", "expected"),
-    [
-        ({}, {}, [0, 1, 2, 0]),
-        ({"max_regions": 1}, {}, [0, 1]),
-        ({}, {"first_object": 1}, [0, 0, 1, 2]),
-    ],
+    ("settings", "expected"),
+    [({}, [0, 1, 2, 0]), ({"max_regions": 1}, [0, 1])],
 )
-def test_objects_are_the_first_regions(settings, config, expected):
-    model = compose_model(RegionClasses(**config), **settings)
+def test_objects_are_the_first_regions(settings, expected):
+    model = compose_model(RegionClasses(), **settings)
     assert batch_of(model, examples()[:1]).targets["own"].labels["classes"][0].tolist() == expected
 
 

@@ -43,7 +43,7 @@ class TestSentenceImage(mmgen.testing.ObjectiveSuite):
 
 def test_half_of_the_second_captions_are_of_another_picture_and_the_others_are_another_of_the_same():
     examples = [Example(f"p{i}", {"image": f"p{i}", "caption": (f"a {i}", f"b {i}")}) for i in range(20)]
-    reader, fitting = TwoCaptions(SentenceImage(negative_ratio=0.5)), 0
+    reader, fitting = TwoCaptions(SentenceImage()), 0
     for number in range(400):
         example, draw = examples[number % 20], random.Random(number)
         rest = [candidate for candidate in examples if candidate is not example]

@@ -92,9 +92,12 @@ def test_right_choices_are_at_any_position_and_of_every_form(data):
 
 
 def test_mentions_name_kinds_and_forms_can_be_chosen():
+    every = SceneChoices(train_size=20).build()
     for forms in (("color", "side"), ("color",)):
         data = SceneChoices(train_size=20, forms=forms).build()
         assert {example.facts["form"] for example in data.split("train")} == {*forms}
+        pictures = [[picture.boxes for picture in drawn.pictures()] for drawn in (data, every)]
+        assert pictures[0] == pictures[1]
         for example in data.split("train"):
             kinds = [thing["kind"] for thing in example.facts["things"]]
             assert example.labels["objects"] == tuple(kinds) and example.labels["choice"] in range(4)

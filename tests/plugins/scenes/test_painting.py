@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from mmgen_scenes import draw
-from mmgen_scenes.brush import PAINT, sprite
+from mmgen_scenes.brush import paint, sprite
 from mmgen_scenes.detector import detector_classes
 from mmgen_scenes.tasks import SceneExpressions
 from mmgen_scenes.world import COLORS, KINDS
@@ -18,7 +18,7 @@ from PIL import ImageChops
 @pytest.mark.parametrize("side", [64, 192, 400])
 def test_boxes_are_tight(data, monkeypatch, side):
     monkeypatch.setattr(draw, "_draw_shadow", lambda *args: None)  # a shadow is not part of a thing
-    for scene, _ in data.scenes("test")[:12]:
+    for (scene,), _ in data.scene_sets("test")[:12]:
         nothing = draw.draw(replace(scene, things=()), side)
         for thing in scene.things:
             alone = draw.draw(replace(scene, things=(thing,)), side)
@@ -28,7 +28,9 @@ def test_boxes_are_tight(data, monkeypatch, side):
 
 @pytest.mark.slow
 def test_every_kind_shows_its_color():
-    paints = np.array([PAINT[color] for color in COLORS], dtype=float)  # (colours, light and shade, 3)
+    paints = np.array(
+        [[paint(f"main.{color}"), paint(f"dark.{color}")] for color in COLORS], dtype=float
+    )  # (colours, light and shade, 3)
     for kind in KINDS.values():
         for color in kind.colors:
             pixels = np.asarray(sprite(kind.name, color, 60)).reshape(-1, 4).astype(float)
@@ -44,12 +46,12 @@ def test_proposals_are_near_the_target_and_elsewhere():
     data = SceneExpressions(train_size=200, val_size=1, test_size=1, proposals=36).build()
     reached, share = [], []
     for scene_set, picture in zip(data.scene_sets("train"), data.pictures(), strict=False):
-        assert picture.key == scene_set.scenes[0].id == scene_set.examples[0].inputs["image"]
+        assert picture.key == scene_set[0][0].id == scene_set[1][0].inputs["image"]
         assert len(picture.boxes) == len(picture.region_names) == 36
         for box, label in zip(picture.boxes, picture.region_names, strict=True):
-            right = [f"{t.color} {t.kind}" for t in scene_set.scenes[0].things if iou(t.box, box) >= 0.5]
+            right = [f"{t.color} {t.kind}" for t in scene_set[0][0].things if iou(t.box, box) >= 0.5]
             assert label in right or (label == "background" and not right)
-        for example in scene_set.examples:
+        for example in scene_set[1]:
             right = [iou(example.labels["box"], box) >= 0.5 for box in picture.boxes]
             reached.append(any(right))
             share.append(sum(right) / 36)
@@ -74,5 +76,5 @@ def test_detector_classes_are_the_right_kind_and_similar_kinds(data):
 
 
 def test_a_plural_label_has_its_kind_and_the_background_has_none(data):
-    classes = detector_classes(data.scene_sets("train")[0].scenes[0], ["blue cats", "background"])
+    classes = detector_classes(data.scene_sets("train")[0][0][0], ["blue cats", "background"])
     assert classes.names[classes.ids[0, 0]] == "cat" and classes.known.tolist() == [True, False]

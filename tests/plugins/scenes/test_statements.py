@@ -77,12 +77,15 @@ def test_a_statement_is_true_of_two_pairs_and_false_of_two(pairs):
 
 
 def test_more_pairs_in_training_of_these_forms():
-    data = ScenePairs(train_size=10, test_size=3, forms=["both", "two"], pairings=16, statements=1).build()
+    data = ScenePairs(train_size=10, test_size=3, forms=["both", "two"], pairings=16).build()
     for split, most in (("train", 16), ("test", 4)):
         assert {example.facts["form"] for example in data.split(split)} == {"both", "two"}
         for examples in grouped(data.split(split)).values():
             assert 4 <= len(examples) <= most and 2 * sum(e.labels["truth"] for e in examples) == len(examples)
             assert all(is_true(e.inputs["statement"], *e.facts["things"]) == e.labels["truth"] for e in examples)
+    every = ScenePairs(train_size=10, test_size=3, pairings=16).build()
+    pictures, theirs = ({picture.key: picture.boxes for picture in drawn.pictures()} for drawn in (every, data))
+    assert theirs and all(theirs[key] == pictures[key] for key in theirs.keys() & pictures.keys())
 
 
 def test_a_true_and_a_false_statement_of_every_form(single):

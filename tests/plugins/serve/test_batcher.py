@@ -1,11 +1,13 @@
 """Batches of requests that wait: who shares one, who is first, and that a failure stays alone."""
 
+import asyncio
 import threading
 
 import pytest
 from kit import served
 from mmgen_serve.app import Service
 from mmgen_serve.batcher import Batcher
+from mmgen_serve.requests import Ask
 
 from mmgen.decoding import Decoding
 from mmgen.inference.query import Query
@@ -41,47 +43,74 @@ def test_items_of_one_kind_are_answered_together_the_oldest_first():
         held.begin(batcher),
         *(batcher.submit(item, kind) for item, kind in zip("abcde", (1, 2, 1, 2, 2), strict=True)),
     ]
-    assert batcher.unanswered == 6
+    assert len(batcher.unanswered) == 6
     held.go.set()
     assert [result.result(SECONDS) for result in results] == ["0 first", "1 a", "2 b", "1 c", "2 d", "2 e"]
-    assert held.batches == [["first"], ["a", "c"], ["b", "d"], ["e"]] and batcher.unanswered == 0
+    assert held.batches == [["first"], ["a", "c"], ["b", "d"], ["e"]] and not batcher.unanswered
 
 
-def test_an_item_fails_alone_and_one_that_nobody_waits_for_costs_nothing():
+def test_a_batch_that_fails_stops_no_other_and_an_item_that_nobody_waits_for_costs_nothing():
     held = Held()
     batcher = Batcher(held, most=9)
     first = held.begin(batcher)
-    a, broken, gone, b = (batcher.submit(item) for item in ("a", "broken", "gone", "b"))
+    broken, gone, a, b = (batcher.submit(item, kind) for item, kind in (("broken", 1), ("gone", 2), ("a", 2), ("b", 2)))
     assert gone.cancel()
     held.go.set()
-    assert [one.result(SECONDS) for one in (first, a, b)] == ["0 first", "None a", "None b"]
-    assert isinstance(broken.exception(SECONDS), ValueError) and held.batches == [["first"], ["a"], ["b"]]
+    assert [waiting.result(SECONDS) for waiting in (first, a, b)] == ["0 first", "2 a", "2 b"]
+    assert isinstance(broken.exception(SECONDS), ValueError) and held.batches == [["first"], ["a", "b"]]
 
 
-def test_a_batch_waits_only_for_what_is_coming():
-    coming = True
-    batches = []
-    batcher = Batcher(lambda _, items: batches.append(items) or items, 2, window=SECONDS, coming=lambda: coming)
-    first = batcher.submit("a")
-    assert batcher.submit("b").result(SECONDS) == "b" and first.done() and batches == [["a", "b"]]
-    coming = False
-    assert batcher.submit("c").result(SECONDS) == "c"
+def test_requests_that_sample_share_a_batch(predictor, monkeypatch):
+    sizes, go, finish = [], threading.Event(), predictor.finish
+
+    def held(prepared, options):
+        assert go.wait(SECONDS)
+        sizes.append(len(prepared))
+        return finish(prepared, options)
+
+    monkeypatch.setattr(predictor, "finish", held)
+    service = Service(predictor)
+
+    async def ask(seed):
+        body = Ask(inputs={"image": served.encoded(), "caption": "a dog"}, decoding={"do_sample": True}, seed=seed)
+        return (await service.answer(body))[1]
+
+    async def ask_all():
+        waiting = [asyncio.create_task(ask(seed)) for seed in range(8)]
+        while len(service.writing.unanswered) < 8:
+            await asyncio.sleep(0.01)
+        go.set()
+        return await asyncio.gather(*waiting)
+
+    answers = asyncio.run(ask_all())
+    assert [answer.seed for answer in answers] == [*range(8)] and len({answer.value for answer in answers}) > 1
+    assert sum(sizes) == 8 and len(sizes) <= 2  # those that waited with the first, and the rest
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [Decoding(), Decoding(num_beams=3, num_return_sequences=2)])
+@pytest.mark.parametrize(
+    "options",
+    [
+        Decoding(),
+        Decoding(num_beams=3, num_return_sequences=2),
+        Decoding(do_sample=True, temperature=3.0, num_return_sequences=2),
+        Decoding(do_sample=True, temperature=3.0, top_k=5, top_p=0.9),
+    ],
+)
 def test_company_changes_no_answer(predictor, options):
-    """Texts and scores alone, and among 12 others with captions of other lengths."""
+    """Texts and scores alone, and among 11 others with captions of other lengths and other seeds."""
     queries = [
         Query(f"{color} {words}", {"image": served.picture(color), "caption": words})
         for color in ("red", "green", "blue", "white", "yellow", "gray")
         for words in ("a dog", "two blue cats sleep on the grass")
     ]
-    service = Service(predictor, window=1.0)
-    alone = [predictor.finish(predictor.prepare([query]), options)[0] for query in queries]
-    prepared = [service.reading.submit(query) for query in queries]
-    replies = [service.writing.submit(one.result(SECONDS), (options, None)) for one in prepared]
-    for reply, expected in zip(replies, alone, strict=True):
-        answer = reply.result(SECONDS)
+    seeds = [number if options.samples else None for number in range(len(queries))]
+    alone = [
+        predictor.finish(predictor.prepare([query], [seed]), options)[0]
+        for query, seed in zip(queries, seeds, strict=True)
+    ]
+    together = predictor.finish(predictor.prepare(queries, seeds), options)
+    for answer, expected in zip(together, alone, strict=True):
+        assert answer.seed == expected.seed
         assert [text.text for text in answer.texts] == [text.text for text in expected.texts]
         assert answer.score == pytest.approx(expected.score, abs=1e-5)

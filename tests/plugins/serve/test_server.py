@@ -3,19 +3,20 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from click.testing import CliRunner
 from kit import forked, served
-from mmgen_serve.command import serve
-from mmgen_serve.server import listen
+from mmgen_serve import Serve
+from mmgen_serve.command import listen, serve
 
 from mmgen.errors import MmgenError, RunError
 
@@ -26,7 +27,7 @@ sys.path[:0] = {path}
 import time
 from pathlib import Path
 from kit import served
-from mmgen_serve.server import listen, serve
+from mmgen_serve.command import listen, run
 predictor = served.predictor(Path())
 finish = predictor.finish
 def held(*values):
@@ -37,7 +38,7 @@ predictor.finish = held
 listening = listen("127.0.0.1", 0)
 Path("new").write_text(str(listening.getsockname()[1]))
 Path("new").rename("port")
-serve(predictor, listening, "", 0.005, 32, {grace})
+run(predictor, listening, "", 32, {grace})
 """
 
 
@@ -54,17 +55,28 @@ class Process:
 
     def ask(self):
         body = json.dumps({"inputs": {"image": served.encoded(), "caption": "a dog"}}).encode()
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/v1/ask", body)
+        is_json = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/v1/ask", body, is_json)
         with urllib.request.urlopen(request, timeout=60) as response:
             return json.load(response)
 
     def in_background(self):
-        """The answer to come of a question that waits for the model."""
+        """Ask in a thread, and hold the answer; returns the thread and a list that gets the answer or the error, when
+        the question waits for the model."""
+        results: list = []
+
+        def ask():
+            try:
+                results.append(self.ask())
+            except (urllib.error.URLError, OSError) as error:
+                results.append(error)
+
         (self.folder / "hold").touch()
-        future = ThreadPoolExecutor(1).submit(self.ask)
+        thread = threading.Thread(target=ask)
+        thread.start()
         while not self.health()["waiting"]:
             time.sleep(0.01)
-        return future
+        return thread, results
 
     def health(self):
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=60) as response:
@@ -80,37 +92,63 @@ class Process:
 
 
 @pytest.fixture
-def service(request, tmp_path):
-    service = Process(tmp_path, **getattr(request, "param", {}))
-    yield service
-    if not service.process.ended():
-        os.kill(service.process.pid, signal.SIGKILL)
+def process(tmp_path):
+    started = []
+
+    def start(**options):
+        started.append(Process(tmp_path, **options))
+        return started[-1]
+
+    yield start
+    for service in started:
+        if not service.process.ended():
+            os.kill(service.process.pid, signal.SIGKILL)
 
 
-def test_sigterm_finishes_what_was_accepted(service):
-    answer = service.in_background()
+def test_sigterm_finishes_what_was_accepted(process):
+    service = process()
+    thread, results = service.in_background()
     service.stop()
-    assert not answer.done()
+    assert not results
     (service.folder / "hold").unlink()
-    assert answer.result()["texts"]
+    thread.join()
+    assert results[0]["texts"]
     ended = service.process.finish()
     assert ended.returncode == 0, ended.stderr
 
 
-@pytest.mark.parametrize("service", [{"grace": 1}], indirect=True)
-def test_the_end_does_not_wait_longer_than_its_limit(service):
-    answer = service.in_background()
+def test_the_end_does_not_wait_longer_than_its_limit(process):
+    service = process(grace=1)
+    thread, results = service.in_background()
     service.stop()
     ended = service.process.finish()
     assert ended.returncode == 0 and "Traceback" not in ended.stderr
-    assert isinstance(answer.exception(), OSError)
+    thread.join()
+    assert isinstance(results[0], OSError)
+
+
+def test_what_clients_break_is_no_news(process):
+    service = process()
+    for sent in (
+        b"nonsense\r\n\r\n",
+        b"POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{",
+    ):
+        with socket.create_connection(("127.0.0.1", service.port), timeout=60) as client:
+            client.sendall(sent)
+            client.shutdown(socket.SHUT_WR)
+            while client.recv(4096):
+                pass
+    service.ask()
+    service.stop()
+    ended = service.process.finish()
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_answers_are_sent_at_once_and_an_address_in_use_is_named():
-    """asyncio sets TCP_NODELAY for accepted sockets of the protocol TCP only."""
     with listen("127.0.0.1", 0) as listening:
-        assert listening.proto == socket.IPPROTO_TCP
         port = listening.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)), listening.accept()[0] as accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         with pytest.raises(RunError) as error:
             listen("127.0.0.1", port)
     assert str(error.value) == f"--host 127.0.0.1 --port {port}: {os.strerror(98)}; choose another address or port"
@@ -124,6 +162,7 @@ def test_the_command_names_what_is_missing(tmp_path, monkeypatch):
     ):
         error = CliRunner().invoke(serve, arguments).exception
         assert isinstance(error, MmgenError) and says in str(error)
-    monkeypatch.delattr("mmgen_serve.server", raising=False)
-    monkeypatch.setitem(sys.modules, "mmgen_serve.server", None)
-    assert 'pip install ".[serve]"' in str(CliRunner().invoke(serve, ["run"]).exception)
+    monkeypatch.delattr("mmgen_serve.command", raising=False)
+    monkeypatch.setitem(sys.modules, "mmgen_serve.command", None)
+    with pytest.raises(MmgenError, match=re.escape('pip install ".[serve]"')):
+        Serve().build()
