@@ -125,7 +125,7 @@ class _StepperModel(PreTrainedModel, GenerationMixin):
 
     def _get_logits_processor(self, *args: Any, **kwargs: Any) -> LogitsProcessorList:
         """Those of transformers, and, if tokens are sampled, one that leaves only the token that a row's seed draws."""
-        processors = super()._get_logits_processor(*args, **kwargs)
+        processors = super()._get_logits_processor(*args, **kwargs)  # type: ignore[misc]  # as in `generate`
         if self.seeds is not None:
             processors.append(self._draw)
         return processors

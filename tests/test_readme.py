@@ -65,7 +65,7 @@ def test_a_finished_run_is_loaded(sample, monkeypatch):
     monkeypatch.chdir(sample)
     names: dict = {}
     exec(compile(SNIPPETS[1], "README.md", "exec"), names)
-    assert len(names["questions"]) == 4
+    assert len(names["answers"]) == 4
 
 
 def test_the_paper_profile_says_which_files_are_missing_and_where_they_go(tmp_path):

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from mmgen_vision.published import Files, Finder, PublishedData
 
 LABELS = ("answers", "truth", "choices", "choice", "box")
-ENDINGS = ("jsonl", "csv", "tsv")
 
 
 class Table(Questions):
@@ -74,12 +73,10 @@ class Table(Questions):
             raise ValueError(
                 f"columns: only questions to generate have a prompt; remove it, or the label '{self.labels[0]}'"
             )
-        if "choice" in self.columns and "choices" not in self.columns:
-            raise ValueError('columns: "choice" needs a column "choices" with the texts to choose from')
 
     def find(self, finder: Finder, split: str) -> Files:
         where = 'a header like image,caption,questions, or lines like {"image": "1.jpg", "questions": ["...?"]}'
-        rows = finder.files(split, *(f"{split}.{ending}" for ending in ENDINGS), where=where)
+        rows = finder.files(split, *(f"{split}.{ending}" for ending in ("jsonl", "csv", "tsv")), where=where)
         return {"rows": rows, "captions": self.find_captions(finder)}
 
     def entries(self, data: PublishedData, split: str) -> Iterable[tuple[str, str, Entry]]:

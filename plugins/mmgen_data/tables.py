@@ -106,7 +106,7 @@ class TableRow(Row):
             return choices.index(value)
         is_number = re.fullmatch("[0-9]{1,9}", str(value)) and not isinstance(value, bool | float)
         if not is_number or int(value) >= len(choices):
-            raise ValueError(f"is {value!r:.60}; give one of the choices, or its number from 0 to {len(choices) - 1}")
+            raise ValueError(f"is {value!r:.60}; give one of the choices, or its number from 0 on")
         return int(value)
 
     @model_validator(mode="after")

@@ -129,8 +129,8 @@ class Vqa(ReleasedQuestions):
     def find(self, finder: Finder, split: str) -> Files:
         files: dict[str, Sequence[Path]] = {**super().find(finder, split)}
         if self.targets == "answers" or self.has_prompts:
-            published = self.released.files(split, self.released.annotations)
-            names = as_paths(self.annotations.get(split, tuple(map(Path, published))))
+            published = map(Path, self.released.files(split, self.released.annotations))
+            names = as_paths(self.annotations.get(split, tuple(published)))
             if split not in {"train", "val", *self.annotations}:
                 names = tuple(name for name in names if (self.folder / name).is_file())
             if self.has_prompts and not names:

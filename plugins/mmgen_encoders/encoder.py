@@ -57,7 +57,7 @@ class EncoderBackbone(Backbone):
         self.mask_id, self.pad_id = tokenizer.mask_token_id, tokenizer.pad_token_id
         self._typed = "token_type_ids" in inspect.signature(model.base_model.forward).parameters
         positions, types = extend(model, config)
-        padding, self.extra_positions = positions and positions.padding_idx, config.extra_positions
+        padding, self.extra_positions = positions.padding_idx if positions else None, config.extra_positions
         self.first_position = 0 if padding is None else padding + 1  # after a row for padding, as in RoBERTa
         self.max_positions = sizes.max_position_embeddings - self.first_position
         self.types = types.num_embeddings if types and self._typed else 0

@@ -19,9 +19,10 @@ class Pooled(CnnConfig):
     def build(self, folder: Path | None = None):
         from .roi import RoiFeatures
 
-        return RoiFeatures(self, folder)
+        return RoiFeatures(self, folder)  # type: ignore[arg-type]  # of one of the two classes below
 
-    load = build
+    def load(self, folder: Path):
+        return self.build(folder)
 
 
 class Roi(Pooled):
@@ -76,7 +77,8 @@ class Detector(mmgen.ExtractorConfig):
 
         return TransformersDetector(self, folder)
 
-    load = build
+    def load(self, folder: Path):
+        return self.build(folder)
 
 
 class VisualGenome(mmgen.ExtractorConfig):
@@ -102,7 +104,8 @@ class VisualGenome(mmgen.ExtractorConfig):
 
         return VisualGenomeRegions(self, folder)
 
-    load = build
+    def load(self, folder: Path):
+        return self.build(folder)
 
 
 class Published(mmgen.ExtractorConfig):

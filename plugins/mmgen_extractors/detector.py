@@ -25,6 +25,7 @@ class TransformersDetector(PictureExtractor):
         self.config, self.source, self.batch_size = config, folder or config.model, config.batch_size
         self.model, self.processor = load(config.model) if folder is None else load_saved(folder)
         self.names = self.model.config.id2label
+        self.first = int(self.names.get(0) == "None")  # Objects365 counts its classes from 1
         name = "local" if Path(config.model).exists() else config.model  # no path of this machine in the fingerprint
         settings = {"model": name, "max_regions": config.max_regions, "min_score": config.min_score}
         self.fingerprint = {
@@ -72,13 +73,16 @@ class TransformersDetector(PictureExtractor):
     def _probabilities(self, logits: Tensor) -> Tensor:
         """Class probabilities (..., C). DETR's softmax has an extra class "no object"; later models use sigmoids."""
         has_background = logits.shape[-1] == self.model.config.num_labels + 1
-        return logits.softmax(-1)[..., :-1] if has_background else logits.sigmoid()
+        probabilities = logits.softmax(-1)[..., :-1] if has_background else logits.sigmoid()
+        return probabilities[..., self.first :]
 
     def _build_record(self, key: str, states: Tensor, boxes: Tensor, probabilities: Tensor) -> Record:
         scores, classes = probabilities.max(-1)  # (Q,)
         order = scores.argsort(descending=True, stable=True)[: self.config.max_regions]
         order = order[scores[order] >= self.config.min_score]
-        names = tuple(str(self.names.get(number, number)) for number in range(probabilities.shape[-1]))
+        names = tuple(
+            str(self.names.get(number, number)) for number in range(self.first, self.first + probabilities.shape[-1])
+        )
         class_names = tuple(names[number] for number in classes[order].tolist())
         selected = probabilities[order]
         selected = selected / selected.sum(-1, keepdim=True).clamp(min=1)  # sigmoids may add up to more than 1

@@ -156,8 +156,9 @@ def recompute(network: nn.Module, name: str) -> None:
     for module in modules:
         if hasattr(module, "inplace"):  # would change the input that is kept to recompute from
             module.inplace = False
+    model: Any = getattr(network, "model", network)
     try:
-        getattr(network, "model", network).set_grad_checkpointing(True)
+        model.set_grad_checkpointing(True)
     except (AttributeError, AssertionError):
         raise DataError(
             f"gradient_checkpointing: timm's '{name}' cannot recompute its layers; remove the key"

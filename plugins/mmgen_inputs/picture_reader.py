@@ -47,7 +47,7 @@ class PictureSource(Reader):
             raise DataError(
                 f"example '{example.id}' has no {self.field}; its inputs are: {', '.join(example.inputs) or 'none'}",
             )
-        return tuple(values)
+        return values
 
     def picture(self, value: Any, example: str) -> Picture:
         """The picture of a value: a key of the data, or a picture. `example`: its id, for errors. Raises DataError."""

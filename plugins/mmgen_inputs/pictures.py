@@ -129,6 +129,7 @@ class ModernVBert(Encoder):
 
     type: Literal["modernvbert"] = "modernvbert"
     is_tried: ClassVar[bool] = True
+    tile: ClassVar[str] = TILE
     special_tokens: ClassVar[tuple[str, ...]] = (
         *(AROUND, WHOLE, IMAGE),
         *(TILE.format(row=row, column=column) for row in range(1, TILES + 1) for column in range(1, TILES + 1)),

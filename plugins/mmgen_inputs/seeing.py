@@ -15,7 +15,9 @@ from transformers import AutoImageProcessor, Idefics3ImageProcessor, PreTrainedM
 
 from mmgen.errors import DataError, RunError
 
-from .pictures import AROUND, IMAGE, TILE, WHOLE, ModernVBert
+from . import ModernVBert
+
+AROUND, WHOLE, IMAGE = ModernVBert.special_tokens[:3]
 
 
 class SeeingBackbone(EncoderBackbone):
@@ -104,7 +106,10 @@ def surroundings(rows: int, columns: int, tokens: int) -> str:
     if not rows:
         return picture
     tiles = "".join(
-        "".join(AROUND + TILE.format(row=row, column=column) + IMAGE * tokens for column in range(1, columns + 1))
+        "".join(
+            AROUND + ModernVBert.tile.format(row=row, column=column) + IMAGE * tokens
+            for column in range(1, columns + 1)
+        )
         + "\n"
         for row in range(1, rows + 1)
     )

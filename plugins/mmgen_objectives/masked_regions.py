@@ -63,9 +63,9 @@ class MaskedRegionsObjective(Objective):
             return tensors
         for layer, published_name in VLBERT_REGIONS.items():
             tensors |= published_layer(weights, published_name, f"head.{layer}")
-        layer = {f"head.classes.{name}": parameter for name, parameter in self.head[-1].named_parameters()}
-        if all(name in tensors and tensors[name].shape[:1] == (len(layer[name]) + 1,) for name in layer):
-            tensors |= {name: tensors[name][1:] for name in layer}
+        sizes = {f"head.classes.{name}": len(parameter) for name, parameter in self.head[-1].named_parameters()}
+        if all(name in tensors and tensors[name].shape[:1] == (size + 1,) for name, size in sizes.items()):
+            tensors |= {name: tensors[name][1:] for name in sizes}
         return tensors
 
     def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:

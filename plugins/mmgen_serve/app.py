@@ -74,8 +74,7 @@ class Service:
         return prepared, replace(answer, remarks=(*answer.remarks, *filter(None, [predictor.limits])))
 
     def word_maps(self, prepared: Prepared, answer: Answer) -> list[dict[str, Any]]:
-        """Of each text of an answer: for each word its shares on each unit of each input; at last special tokens, and
-        the text itself."""
+        """Of each text: for each word its shares on the units of each input, on special tokens and the text itself."""
         example, predictor = prepared.read[0].example, self.predictor
         prompts = [{"prompt": text.prompt} if text.prompt else {} for text in answer.texts]
         examples = [replace(example, labels={**example.labels, **prompt}) for prompt in prompts]

@@ -75,11 +75,10 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def run(predictor: Predictor, listening: socket.socket, token: str, batch: int, grace: int) -> None:
-    """Serve a predictor until SIGTERM or Ctrl-C; then what was accepted is answered, within `grace` seconds. Pictures
-    are read by a thread for each core, if a thread computes on one core and the extractors allow it; else by one."""
+    """Serve a predictor until SIGTERM or Ctrl-C; then answer what was accepted, within `grace` seconds."""
     host, port = listening.getsockname()[:2]
     loopback, on_cpu = ipaddress.ip_address(host).is_loopback, predictor.model.device.type == "cpu"
-    shares = torch.get_num_threads() == 1 and on_cpu and predictor.features.thread_safe
+    shares = torch.get_num_threads() == 1 and on_cpu and predictor.features.thread_safe  # the cores, to read pictures
     service = Service(predictor, batch, min(os.cpu_count() or 1, MOST_READERS) if shares else 1)
     name = f"{predictor.recipe.name}/{predictor.step}"
     tell(f"serving {name} on http://{f'[{host}]' if ':' in host else host}:{port} (the page: open this address)")
@@ -90,6 +89,12 @@ def run(predictor: Predictor, listening: socket.socket, token: str, batch: int, 
         signal.signal(number, lambda *_: None)
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # broken requests of clients are no news,
     warnings.filterwarnings("ignore", module=r"PIL\.")  # nor are their broken pictures
-    app, quiet = create_app(service, name, token, loopback), {"log_config": None, "access_log": False}
-    limits = {"limit_concurrency": MOST_REQUESTS, "timeout_graceful_shutdown": grace}
-    uvicorn.Server(uvicorn.Config(app, server_header=False, **quiet, **limits)).run(sockets=[listening])
+    config = uvicorn.Config(
+        create_app(service, name, token, loopback),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        limit_concurrency=MOST_REQUESTS,
+        timeout_graceful_shutdown=grace,
+    )
+    uvicorn.Server(config).run(sockets=[listening])

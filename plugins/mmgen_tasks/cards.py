@@ -14,8 +14,6 @@ import mmgen
 from mmgen.cards import Bar, Box, Card, Choice, Piece, corners, letter
 from mmgen.examples import Prediction, ResolvedExample
 
-BARS = 5  # maximum number of answers shown for a label
-
 
 class OwnRenderer(mmgen.RendererConfig):
     """A renderer that needs nothing but its config. A subclass has `card` and `line`, as `mmgen.parts.Renderer`."""
@@ -38,7 +36,7 @@ class LabelCard(OwnRenderer):
         return replace(card, texts=texts, objects=named.objects)
 
     def line(self, example: ResolvedExample, prediction: Prediction) -> str:
-        return str(prediction.value["label"])
+        return prediction.value["label"]
 
 
 class ChoiceCard(OwnRenderer):
@@ -154,7 +152,7 @@ def label_card(prediction: Prediction, answers: Mapping[str, float]) -> Card:
     unknown."""
     best = prediction.value["label"]
     shares = prediction.value.get("probabilities") or {best: prediction.score}
-    shown = sorted(shares.items(), key=lambda pair: -pair[1])[:BARS]
+    shown = sorted(shares.items(), key=lambda pair: -pair[1])[:5]
     right = [answer for answer, weight in sorted(answers.items(), key=lambda pair: -pair[1]) if weight > 0]
     return Card(
         bars=tuple(Bar(text, share, text == best, text in right) for text, share in shown),

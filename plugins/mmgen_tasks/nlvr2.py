@@ -23,8 +23,6 @@ from .columns import Accuracy, Column, prediction_value
 if TYPE_CHECKING:
     from mmgen_vision.published import Files, Finder, PublishedData
 
-CHANCE = "chance: the expected score of a coin toss"
-
 
 def _identifier(text: str) -> str:
     if len(parts := text.rsplit("-", 3)) != 4 or not all(parts):
@@ -119,7 +117,7 @@ class PairAccuracy(Accuracy):
         values = {"chance_accuracy": 50.0}
         if any("group" in example.facts for example in examples):
             values["chance_consistency"] = 100 * fmean(0.5 ** len(places) for places in _groups(labelled).values())
-        return Scores(values, notes=(CHANCE,))
+        return Scores(values, notes=("chance: the expected score of a coin toss",))
 
 
 def _groups(examples: Sequence[Example]) -> dict[str, list[int]]:

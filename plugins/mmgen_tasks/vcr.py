@@ -39,7 +39,6 @@ toilet tv laptop mouse remote keyboard cellphone microwave oven toaster sink ref
 teddybear hairdrier toothbrush""".split()  # COCO's 80 classes in COCO's order, which are VCR's objects
 WHOLE_NAME = "the whole picture"
 SUBTASKS = {"answer": "Q->A", "rationale": "QA->R"}
-CHANCE = "chance: one of the choices at random"
 
 
 def _word(value: Any) -> str | list[int]:
@@ -210,7 +209,9 @@ class ChoiceAccuracy(Accuracy):
             100 / len(example.labels.get("choices", range(CHOICES))) if "choice" in example.labels else None
             for example in examples
         ]
-        return Scores(means(self.columns(chances, examples), "chance_"), notes=(CHANCE,))
+        return Scores(
+            means(self.columns(chances, examples), "chance_"), notes=("chance: one of the choices at random",)
+        )
 
     def columns(self, right: Column, examples: Sequence[Example]) -> dict[str, Column]:
         names = [SUBTASKS.get(example.facts.get("asks", ""), "accuracy") for example in examples]

@@ -77,6 +77,8 @@ def union(boxes: Sequence[Box]) -> Box:
 def cells(rows: int, columns: int, inside: Box = WHOLE) -> list[Box]:
     """The boxes of rows x columns equal parts of a box, row by row."""
     x0, y0, x1, y1 = inside
-    xs = [x0 + (x1 - x0) * place / columns for place in range(columns + 1)]
-    ys = [y0 + (y1 - y0) * place / rows for place in range(rows + 1)]
-    return [(xs[x], ys[y], xs[x + 1], ys[y + 1]) for y in range(rows) for x in range(columns)]
+
+    def corner(x: int, y: int) -> tuple[float, float]:
+        return x0 + (x1 - x0) * x / columns, y0 + (y1 - y0) * y / rows
+
+    return [(*corner(x, y), *corner(x + 1, y + 1)) for y in range(rows) for x in range(columns)]

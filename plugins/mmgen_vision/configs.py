@@ -55,6 +55,10 @@ class Published(mmgen.DatasetConfig):
         """The names of all splits."""
         return tuple(dict.fromkeys((*self.published, *self.files)))
 
+    def named_files(self, split: str) -> tuple[Path, ...]:
+        """The files of a split that the recipe names."""
+        return as_paths(self.files.get(split, ()))
+
     def find(self, finder: "Finder", split: str) -> "Files":
         """The files of a split, by what they are; the first lists its examples."""
         raise NotImplementedError

@@ -48,7 +48,7 @@ class Mentions:
                     if not 0 <= number < objects:
                         raise DataError(
                             f"example '{example.id}' mentions object {number} in '{name}', but its picture has "
-                            f"{max(objects, 0)} objects, which count from 0"
+                            f"{objects} objects, which count from 0"
                         )
                     region = self.first_object + number
                     triples += [(region, place, token) for token in tokens if region < regions]

@@ -16,7 +16,6 @@ from mmgen.features.images import images_by_key, open_image
 from mmgen.parts import Dataset, Picture
 from mmgen.reading.rows import Model, raw_rows, validated
 
-from .configs import as_paths
 from .lines import read_images
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class Finder:
 
     def files(self, split: str, *published: str, where: str = "") -> list[Path]:
         """The files of a split: those that the config names, or the first of the published names that exists."""
-        names: list[tuple[Path | str, ...]] = [(path,) for path in as_paths(self.config.files.get(split, ()))]
+        names: list[tuple[Path | str, ...]] = [(path,) for path in self.config.named_files(split)]
         names = names or [published]
         return [self.file(*alternatives, where=where or self.config.about.source) for alternatives in names]
 

@@ -328,7 +328,6 @@ def test_all_missing_files_are_listed_at_once(tmp_path):
 
 def test_keys_that_do_not_fit(tmp_path):
     for kind, keys, message in (
-        (Table, {"columns": {"choice": "n"}}, 'columns: "choice" needs a column "choices" with the texts to choose'),
         (Table, {"columns": {"prompt": "x", "answers": "a"}}, "only questions to generate have a prompt; remove it"),
         (Vqa, {"release": "okvqa"}, "test_split: OK-VQA has no split 'test'; choose from: train, val"),
     ):

@@ -1,5 +1,7 @@
 """Detectors as extractors: small random ones of transformers and torchvision."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -127,6 +129,20 @@ def test_classes_are_the_detectors_distribution_over_things(make, pictures, tmp_
         assert np.abs(record.features - output.last_hidden_state[0, order].numpy()).max() < 1e-5
         assert np.allclose(record.classes.probabilities.sum(1), chances.sum(-1)[order].numpy(), atol=1e-4)
     assert record.classes.error(12) == ""
+
+
+def test_the_class_before_those_of_objects365_is_none(pictures, tmp_path):
+    model, _ = saved(tmp_path, rt_detr)
+    (whole,) = Detector(model=str(tmp_path), max_regions=12).build().records(pictures[1:2])
+    settings = json.loads((tmp_path / "config.json").read_text())
+    settings["id2label"]["0"] = "None"
+    (tmp_path / "config.json").write_text(json.dumps(settings))
+    (record,) = Detector(model=str(tmp_path), max_regions=12).build().records(pictures[1:2])
+    assert record.classes.names == whole.classes.names[1:] and "None" not in record.region_names
+    known = {tuple(box): row for box, row in zip(whole.boxes.tolist(), whole.classes.distributions(), strict=True)}
+    for box, shares in zip(record.boxes.tolist(), record.classes.distributions(), strict=True):
+        theirs = known[tuple(box)][1:]
+        assert np.allclose(shares, theirs / theirs.sum(), atol=1e-4)
 
 
 def test_a_saved_detector_has_no_path_of_this_machine(tmp_path):

@@ -76,7 +76,7 @@ def test_a_prediction_lists_the_likeliest_answers_without_the_unknown_one():
         shares = dict(zip(KNOWN[1:], logits.softmax(-1).tolist(), strict=True))
         best = sorted(shares, key=shares.get, reverse=True)[:2]
         assert prediction.id == example.id and prediction.value["label"] == best[0]
-        assert list(prediction.value["probabilities"]) == best
+        assert list(prediction.value["probabilities"])[: len(best)] == best
         assert prediction.score == pytest.approx(shares[best[0]], abs=1e-5)
 
 
