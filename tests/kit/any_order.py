@@ -6,6 +6,7 @@ from mmgen_generators import AnyOrder
 from mmgen_inputs import Text
 
 from kit import toys
+from kit.weights import perturbed
 from mmgen.model import compose
 
 SIZES = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 4, "vocab_size": 90, "dropout": 0.0}
@@ -16,7 +17,4 @@ def any_order(seed: int = 0, max_tokens: int = 9, **keys):
     torch.manual_seed(seed)
     generator = AnyOrder(max_tokens=max_tokens, **keys)
     composed = compose(Bert(**SIZES), {"caption": Text()}, generator, texts=[" ".join(toys.WORDS)] * 3)
-    with torch.no_grad():
-        for parameter in composed.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.1)
-    return composed.eval()
+    return perturbed(composed)

@@ -1,5 +1,6 @@
 """Pages in a real browser, if one is installed."""
 
+import html
 import json
 import re
 import shutil
@@ -13,7 +14,9 @@ CHROMIUM = next(
 
 def browse(page: str, script: str, folder: Path) -> dict:
     """Open a page in the browser; returns the script's result `seen`."""
-    (folder / "page.html").write_text(page.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
+    (folder / "page.html").write_text(
+        page.replace("</body>", f"<script type='module'>{script}</script></body>"), encoding="utf-8"
+    )
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=500,900", "--virtual-time-budget=2000"]
     dumped = subprocess.run(
         [CHROMIUM, *options, f"--user-data-dir={folder}/profile", "--dump-dom", f"file://{folder}/page.html"],
@@ -21,4 +24,4 @@ def browse(page: str, script: str, folder: Path) -> dict:
         text=True,
         timeout=600,
     )
-    return json.loads(re.search(r'<pre id="seen">(.*?)</pre>', dumped.stdout)[1])
+    return json.loads(html.unescape(re.search(r'<pre id="seen">(.*?)</pre>', dumped.stdout)[1]))

@@ -9,6 +9,7 @@ from mmgen_generators import Masked
 from mmgen_inputs import Regions, Text
 
 import mmgen.testing
+from kit.weights import perturbed
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import RngKey
 from mmgen.examples import All, Example
@@ -55,19 +56,21 @@ def examples():
 QUESTION = {"question": Text(append_mask=True), "image": regions()}
 
 
-def model(objective, inputs, backbone=Bert, seed=0):
-    torch.manual_seed(seed)
-    built_model = compose(
+def model_of(inputs, objectives, vocabularies=None, backbone=Bert, words=WORDS):
+    """A small model without dropout."""
+    torch.manual_seed(0)
+    composed = compose(
         backbone(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=120, dropout=0.0),
         inputs,
         Masked(max_tokens=9),
-        texts=[WORDS] * 3,
-        objectives=Objectives({"own": objective}, {"answers": KNOWN}),
+        texts=[words] * 3,
+        objectives=Objectives(objectives, vocabularies or {}),
     )
-    with torch.no_grad():
-        for parameter in built_model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.1)
-    return built_model.eval()
+    return perturbed(composed)
+
+
+def model(objective, inputs, backbone=Bert):
+    return model_of(inputs, {"own": objective}, {"answers": KNOWN}, backbone)
 
 
 def batch_of(built_model, chosen, predicting=False):

@@ -1,13 +1,5 @@
 """Published results and references of the tasks, and checks of the files that read and write them."""
 
-import json
-import re
-
-import pytest
-from click.testing import CliRunner
-
-from mmgen.cli import main
-from mmgen.errors import DataError
 from mmgen.examples import Example
 
 PEOPLE = {
@@ -29,11 +21,6 @@ ANNOTATIONS = {
     ]
 }
 
-PAIRS = "".join(
-    json.dumps({"identifier": f"dev-{set_}-{pair}-0", "sentence": "two dogs", "label": str(pair == 0)}) + "\n"
-    for set_ in range(3)
-    for pair in range(2)
-)
 
 ITEMS = [
     {
@@ -49,8 +36,6 @@ ITEMS = [
     for n in range(3)
 ]
 
-BOXES = [{"id": n, "box": [0, 0, 50, 40 + n], "type": "people"} for n in range(3)]
-
 
 def vcr(best_choices):
     """VCR's file: per item five groups, each with one likeliest choice."""
@@ -64,23 +49,6 @@ def vcr(best_choices):
 
 
 VCR = vcr({"val-0": (0, 3, 0, 0, 0), "val-1": (1, 0, 2, 0, 0), "val-2": (0, 0, 0, 1, 0)})
-
-
-def score(*arguments):
-    return CliRunner().invoke(main, ["score", *map(str, arguments)])
-
-
-def cells(output):
-    """First cell of every row of the table -> the remaining cells."""
-    rows = [re.split(r" *\| *", line.strip("| ")) for line in output.splitlines() if line.startswith("| ")]
-    return {row[0]: row[1:] for row in rows}
-
-
-def assert_refused(read, words: str) -> None:
-    """`read` raises one DataError with these words."""
-    with pytest.raises(DataError) as caught:
-        read()
-    assert words in str(caught.value)
 
 
 def assert_read_again(metric, values, path) -> None:

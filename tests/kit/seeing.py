@@ -11,6 +11,7 @@ from PIL import Image
 from safetensors.torch import save_file
 from transformers import AutoImageProcessor, AutoModelForMaskedLM, AutoTokenizer, Idefics3Processor
 
+from kit.weights import perturbed
 from mmgen.examples import All, ResolvedExample
 from mmgen.model import Model, compose
 from mmgen.parts import Picture
@@ -55,11 +56,8 @@ def model(max_tokens: int = 6, **image) -> Model:
     torch.manual_seed(0)
     inputs = {"image": PictureTokens(**{"longest_edge": 64, **image}), "caption": Text()}
     composed = compose(config(), inputs, Masked(max_tokens=max_tokens), texts=TEXTS)
-    with torch.no_grad():
-        for parameter in composed.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.03)
     composed.embedders["image"].prepare(pictures())
-    return composed.eval()
+    return perturbed(composed, 0.03)
 
 
 def examples() -> list[ResolvedExample]:

@@ -11,6 +11,7 @@ from transformers import (
     BertForMaskedLM,
 )
 
+from kit.weights import perturbed
 from mmgen.examples import Example
 from mmgen.model import Objectives, compose
 from mmgen.parts import Record
@@ -73,10 +74,7 @@ def build_model(fuse="early", objectives=None, inputs=INPUTS, vocabularies=None,
         texts=[WORDS] * 3,
         objectives=Objectives(objectives or {}, vocabularies or {}),
     )
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.1)
-    return model.eval()
+    return perturbed(model)
 
 
 def examples():

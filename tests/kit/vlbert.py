@@ -6,6 +6,7 @@ from mmgen_generators import Masked
 from mmgen_inputs import Text
 from mmgen_vlbert import VlBert, VlBertRegions
 
+from kit.weights import perturbed
 from mmgen.data.collate import Collator
 from mmgen.examples import Example
 from mmgen.features.classes import Classes
@@ -30,7 +31,7 @@ def regions(**settings):
     return VlBertRegions(width=D, fingerprint={"extractor": "toy"}, classes=("cat", "dog"), **settings)
 
 
-def build_model(perturbed=True, inputs=None, **settings):
+def build_model(perturb=True, inputs=None, **settings):
     torch.manual_seed(0)
     model = compose(
         VlBert(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=120, dropout=0.0),
@@ -38,11 +39,7 @@ def build_model(perturbed=True, inputs=None, **settings):
         Masked(max_tokens=9),
         texts=[WORDS] * 3,
     )
-    if perturbed:
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.add_(torch.randn_like(parameter) * 0.1)
-    return model.eval()
+    return perturbed(model) if perturb else model.eval()
 
 
 def examples():

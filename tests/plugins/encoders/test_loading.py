@@ -12,7 +12,6 @@ from kit.refusals import refusal
 from mmgen_encoders import AnyEncoder, Bert
 from transformers import AutoConfig, AutoModelForMaskedLM
 
-import mmgen
 from mmgen.testing import TEXTS
 
 pytestmark = pytest.mark.slow
@@ -21,24 +20,6 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def saved(tmp_path) -> Path:
     return Path(shutil.copytree(small_runs.drawn("writes"), tmp_path / "run"))
-
-
-def test_code_that_an_encoders_folder_brings_is_not_run(saved, tmp_path):
-    """In a run's folder, and in one that `backbone.weights` names."""
-    config = saved / "backbone/config.json"
-    (saved / "backbone/evil.py").write_text(f"import pathlib; pathlib.Path({str(tmp_path / 'mark')!r}).touch()\n")
-    auto = {name: f"evil.{name}" for name in ("AutoConfig", "AutoModelForMaskedLM", "AutoTokenizer")}
-    config.write_text(json.dumps({**json.loads(config.read_text()), "auto_map": auto}))
-    mmgen.load(saved)
-    config.write_text(json.dumps({**json.loads(config.read_text()), "model_type": "evil"}))
-    assert f"{config.parent}: config.json or the tokenizer is damaged" in refusal(mmgen.load, saved)
-    assert "cannot be loaded" in refusal(Bert(weights=str(config.parent)).build)
-    assert not (tmp_path / "mark").exists()
-
-
-@pytest.mark.parametrize("weights", ["../nothing/backbone", "/nothing", "a/b/c"])
-def test_a_path_where_nothing_is_is_no_hub_name(weights):
-    assert refusal(Bert(weights=weights).build) == f"backbone.weights: '{weights}': no such file or folder"
 
 
 def test_an_encoder_larger_than_the_machine_is_refused_before_it_takes_memory(saved):
@@ -51,36 +32,20 @@ def test_an_encoder_larger_than_the_machine_is_refused_before_it_takes_memory(sa
         message,
     )
     config = saved / "backbone/config.json"
-    config.write_text(
-        json.dumps(
-            {
-                **json.loads(config.read_text()),
-                "hidden_size": 90_000,
-                "intermediate_size": 900_000,
-                "num_hidden_layers": 50,
-            }
-        )
-    )
-    assert re.search(
-        rf"backbone.weights: '{config.parent}' cannot be loaded \({why}\)",
-        refusal(Bert(weights=str(config.parent)).build),
-    )
+    sizes = {"hidden_size": 90_000, "intermediate_size": 900_000, "num_hidden_layers": 50}
+    config.write_text(json.dumps(json.loads(config.read_text()) | sizes))
+    message = refusal(Bert(weights=str(config.parent)).build)
+    assert re.search(rf"backbone.weights: '{config.parent}' cannot be loaded \({why}\)", message)
 
 
 @pytest.mark.parametrize(
     ("key", "value", "expected"),
     [
         ("num_hidden_layers", 10**9, "(num_hidden_layers must be a whole number from 1 to 1000, not 1000000000)"),
-        ("num_labels", 10**6 + 1, "(num_labels must be a whole number from 1 to 1000000, not 1000001)"),
         ("max_position_embeddings", -1, "cannot be loaded (Trying to create tensor with negative dimension -1"),
         ("layer_norm_eps", "x", "Field 'layer_norm_eps' expected float, got str (value: 'x'))"),
-        ("hidden_act", "gelv", "cannot be loaded (KeyError: 'gelv'"),
-        ("pad_token_id", 10**9, "cannot be loaded (Padding_idx must be within num_embeddings)"),
-        (
-            "type_vocab_size",
-            1,
-            "bert.embeddings.token_type_embeddings.weight is missing or has another size",
-        ),
+        ("type_vocab_size", 1, "bert.embeddings.token_type_embeddings.weight is missing or has another size"),
+        ("chunk_size_feed_forward", 7, ""),  # transformers would refuse a row that is not a multiple of it
     ],
 )
 def test_a_config_that_no_encoder_can_have_is_a_line(saved, key, value, expected):
@@ -89,25 +54,17 @@ def test_a_config_that_no_encoder_can_have_is_a_line(saved, key, value, expected
     config = json.loads((folder / "config.json").read_text())
     AutoModelForMaskedLM.from_config(AutoConfig.for_model(**config)).save_pretrained(folder)
     (folder / "config.json").write_text(json.dumps({**config, key: value}))
-    message = refusal(Bert(weights=str(folder)).build)
-    assert message.startswith(f"backbone.weights: '{folder}'") and expected in message
-
-
-def test_rows_of_any_length_whatever_pieces_a_config_asks_for(saved):
-    """transformers would refuse a row that is not a multiple of them."""
-
-    folder = saved / "backbone"
-    config = json.loads((folder / "config.json").read_text())
-    AutoModelForMaskedLM.from_config(AutoConfig.for_model(**config)).save_pretrained(folder)
-    (folder / "config.json").write_text(json.dumps({**config, "chunk_size_feed_forward": 7}))
-    words = torch.ones(1, 5, dtype=torch.long)
-    assert Bert(weights=str(folder)).build().model(words).logits.shape[:2] == (1, 5)
+    if expected:
+        message = refusal(Bert(weights=str(folder)).build)
+        assert message.startswith(f"backbone.weights: '{folder}'") and expected in message
+    else:
+        words = torch.ones(1, 5, dtype=torch.long)
+        assert Bert(weights=str(folder)).build().model(words).logits.shape[:2] == (1, 5)
 
 
 def test_a_family_that_transformers_lacks_is_a_line():
-    assert refusal(AnyEncoder(family="bertt").build, TEXTS) == (
-        "backbone 'encoder': transformers has no family 'bertt'; did you mean 'bert'?; choose another"
-    )
+    message = refusal(AnyEncoder(family="bertt").build, TEXTS)
+    assert message == "backbone 'encoder': transformers has no family 'bertt'; did you mean 'bert'?; choose another"
 
 
 def test_lists_with_one_value_for_each_layer_follow_the_number_of_layers():

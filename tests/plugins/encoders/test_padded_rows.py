@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from kit import families, toys
 from kit.any_order import SIZES
+from kit.weights import perturbed
 from mmgen_encoders import Bert
 from mmgen_generators import AnyOrder, AnyOrderDecoding, Causal, Masked
 from mmgen_inputs import Text
@@ -24,7 +25,7 @@ SEARCHES = {"greedy": Decoding(), "beams": Decoding(num_beams=3, num_return_sequ
 WRITES = {
     "masked": (Masked, SEARCHES),
     "causal": (Causal, SEARCHES),
-    "any_order": (AnyOrder, {"confidence": AnyOrderDecoding(trace=False)}),
+    "any_order": (AnyOrder, {"confidence": AnyOrderDecoding()}),
 }
 SEEDS = {"masked": 3, "causal": 3, "any_order": 1}  # of weights whose texts have many lengths
 
@@ -51,15 +52,12 @@ def calls(monkeypatch):
 def model_of(name):
     """A model without dropout whose texts have many lengths."""
     torch.manual_seed(SEEDS[name])
-    model = compose(
-        Bert(**SIZES), {"caption": Text()}, WRITES[name][0](max_tokens=20), texts=[" ".join(toys.WORDS)] * 3
-    )
+    texts = [" ".join(toys.WORDS)] * 3
+    model = perturbed(compose(Bert(**SIZES), {"caption": Text()}, WRITES[name][0](max_tokens=20), texts=texts))
     with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.1)
         model.backbone.model.base_model.embeddings.position_embeddings.weight.mul_(6)
         model.backbone.model.get_output_embeddings().bias[model.backbone.end_id] += 1.5
-    return model.eval()
+    return model
 
 
 def train(model):

@@ -3,9 +3,8 @@
 import pytest
 import torch
 from kit import toys
+from kit.weights import perturbed
 from mmgen_encoders import Bert, Roberta
-from mmgen_encoders.encoder import EncoderBackbone
-from mmgen_encoders.published_weights import Renamed
 from transformers import (
     BertConfig,
     BertForMaskedLM,
@@ -13,8 +12,6 @@ from transformers import (
     BertModel,
     RobertaConfig,
     RobertaModel,
-    VisualBertConfig,
-    VisualBertForPreTraining,
 )
 
 from mmgen.attention import prefix_layout
@@ -33,10 +30,7 @@ def sizes(backbone) -> dict:
 
 def published(model) -> dict:
     """A model's tensors as in a file, with different values in every tensor."""
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.1)
-    return {name: tensor.clone() for name, tensor in model.eval().state_dict().items()}
+    return {name: tensor.clone() for name, tensor in perturbed(model).state_dict().items()}
 
 
 def take(backbone, tensors: dict) -> PublishedWeights:
@@ -116,62 +110,6 @@ def test_every_family_knows_its_own_names(family, front):
     taken = backbone.published(weights)
     assert weights.left_over == []
     assert taken.keys() == state(backbone).keys() and all(taken[n] is tensors[f"{front}{n[6:]}"] for n in taken)
-
-
-def test_rows_that_were_added_to_tables_stay(bert):
-    longer = toys.model(Bert, extra_token_types=2, extra_positions=1).backbone
-    tensors = published(VisualBertForPreTraining(VisualBertConfig(**sizes(bert), visual_embedding_dim=8)))
-    name = "model.bert.embeddings.{}_embeddings.weight".format
-    before = {table: state(longer)[name(table)].clone() for table in ("position", "token_type")}
-    left = take(longer, tensors).left_over
-    for table, added in (("position", 1), ("token_type", 2)):
-        now, theirs = state(longer)[name(table)], tensors[f"visual_bert.embeddings.{table}_embeddings.weight"]
-        assert torch.equal(now[:-added], theirs) and torch.equal(now[-added:], before[table][-added:])
-    assert {name for name in left if "embeddings" in name} == {
-        f"visual_bert.embeddings.{name}"
-        for name in (
-            "visual_token_type_embeddings.weight",
-            "visual_position_embeddings.weight",
-            "visual_projection.weight",
-            "visual_projection.bias",
-        )
-    }
-
-
-class OfVlBert(EncoderBackbone):
-    """VL-BERT's names: the publisher's names of the tables differ, and there is one more table."""
-
-    def published(self, weights):
-        def as_bert(name: str) -> str:
-            inner = name.removeprefix("vlbert.")
-            if inner.startswith("mlm_head."):
-                return f"cls.{inner.removeprefix('mlm_head.')}"
-            embedded = inner.replace("embedding_LayerNorm", "LayerNorm")
-            return f"bert.{'' if inner.startswith(('encoder.', 'pooler.')) else 'embeddings.'}{embedded}"
-
-        return super().published(Renamed(weights, {as_bert(name): name for name in weights}))
-
-
-def test_names_of_another_publisher_are_handed_on_by_those_of_transformers(bert):
-    with torch.no_grad():
-        theirs = BertForPreTraining(BertConfig(**sizes(bert)))
-        tensors = {}
-        for name, tensor in published(theirs).items():
-            if "seq_relationship" in name:
-                continue
-            name = name.replace("bert.embeddings.LayerNorm", "vlbert.embedding_LayerNorm")
-            name = name.replace("bert.embeddings.", "vlbert.").replace("cls.predictions", "vlbert.mlm_head.predictions")
-            tensors[name if name.startswith("vlbert.") else f"vl{name}"] = tensor
-        assert (
-            "vlbert.encoder.layer.0.attention.self.query.weight" in tensors
-            and "vlbert.word_embeddings.weight" in tensors
-        )
-        more = ["vlbert.object_linguistic_embeddings.weight", "vlbert.encoder.layer.2.output.dense.bias"]
-        tensors |= {name: torch.ones(1, 32) for name in more}
-        ours = OfVlBert(bert.config, bert.model, bert.tokenizer)
-        ours.add_pooler()
-        assert take(ours, tensors).left_over == more
-        torch.testing.assert_close(ours.logits(encoded(ours)), theirs(IDS).prediction_logits, atol=1e-5, rtol=1e-5)
 
 
 def test_an_untied_head_is_refused(bert):

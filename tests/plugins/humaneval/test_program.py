@@ -99,23 +99,11 @@ def test_the_example_judges_and_asks_nothing_twice(rated, endpoint, tmp_path):
         assert sheet["ratings"][line["id"]][line["criterion"]] == rates[line["key"]] == len(line["prompt"]) % 5 + 1
 
 
-def test_missing_ratings_are_counted(rated, tmp_path):
-    key = next(line["key"] for line in lines_of(rated / "s.requests.jsonl") if "key" in line)
-    ratings = write(tmp_path / "some.jsonl", json.dumps({"key": key, "rating": 3}) + "\n")
-    result = command("fill", rated / "s.json", ratings, "--judge", "rules")
-    assert result.output == (
-        f"{tmp_path / 'some.sheet.json'}: ratings by rules\n34 ratings are missing; `mmgen judge score` needs "
-        "--partial\n"
-    )
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ('{"key": "K", "rating": 6, "model": "m"}', ":1: rating must be less than or equal to 5"),
         ('{"key": "K", "rating": 4}\n\n{"key": "K", "rating": 5}', ":3: duplicate key '"),
-        ('{"key": "K", "rating": 4', ":1: "),
-        ('{"key": "another", "rating": 4, "model": "m"}', ": rates nothing of this sheet"),
         ('{"key": "K", "rating": 4}', ": names 0 models; give ratings by one model, and its name with --judge"),
     ],
 )

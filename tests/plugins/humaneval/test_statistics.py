@@ -30,32 +30,11 @@ def test_means_spread_and_t_tests_by_hand(key, tmp_path):
 
 @pytest.mark.slow
 def test_a_star_marks_significance_and_one_judge_has_no_agreement(key, tmp_path):
-    result = evaluate(read(key, [write(tmp_path / "a.json", answer("first", [1, 5, 1, 5, 1, 5, 5]))]))
-    assert result.systems["model"]["readability"].p == pytest.approx(0.0577, abs=5e-5)
     far = evaluate(read(key, [write(tmp_path / "a.json", answer("first", [1, 5, 1, 5, 1, 4, None]))], partial=True))
     lines = list(format_result(far))
     assert "1.00 ± 0.00*" in lines[2] and " ± " in lines[3] and "*" not in lines[3]
     assert far.agreement == {"readability": None}
     assert lines[-1] == "missing ratings: 1; a difference counts only judges who rated both questions"
-
-
-@pytest.mark.slow
-def test_with_missing_ratings_a_difference_is_of_judges_who_gave_both(key, tmp_path):
-    sheets = [
-        write(tmp_path / "a.json", answer("first", [1, 3, 1, 3, 1, 4, 2])),
-        write(tmp_path / "b.json", answer("second", [5, None, 1, 3, 1, 4, 2])),
-    ]
-    cell = evaluate(read(key, sheets, partial=True)).systems["model"]["readability"]
-    assert cell.difference == pytest.approx((-2 - 2 - 3 + 0) / 4) and cell.mean == pytest.approx((3 + 1 + 1 + 2) / 4)
-
-
-@pytest.mark.slow
-def test_a_judge_is_compared_with_each_of_the_others(key, tmp_path):
-    people = {"first": [1, 4, 2, 5, 1, 5, 3], "second": [2, 5, 2, 5, 2, 4, 3], "third": [1, 5, 1, 5, 1, 5, 4]}
-    result = evaluate(read(key, [write(tmp_path / f"{name}.json", answer(name, people[name])) for name in people]))
-    pairs = [alpha(np.array([people["first"], people[other]], float)) for other in ("second", "third")]
-    assert result.judges["first"]["readability"] == (3, pytest.approx(sum(pairs) / 2))
-    assert result.agreement["readability"] == alpha(np.array([*people.values()], float))
 
 
 NO = np.nan
@@ -69,15 +48,6 @@ PUBLISHED = [  # Krippendorff (2011), section C: four observers, twelve units
 
 def test_alpha_is_the_published_one():
     assert alpha(np.array(PUBLISHED)) == pytest.approx(0.815, abs=5e-4)
-
-
-def test_alpha_of_perfect_of_random_and_of_no_agreement():
-    draw = np.random.default_rng(0)
-    same = draw.integers(1, 6, 200).astype(float)
-    assert alpha(np.array([same, same])) == 1.0
-    assert abs(alpha(draw.integers(1, 6, (3, 2000)).astype(float))) < 0.03
-    assert alpha(np.array([same, 6 - same])) < -0.9
-    assert alpha(np.ones((2, 5))) is None and alpha(np.array([[1.0, 2.0]])) is None
 
 
 @pytest.mark.slow  # imports scipy's statistics

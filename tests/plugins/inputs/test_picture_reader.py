@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from kit.refusals import refusal
 from kit.stored import Words
 from mmgen_extractors import Roi
 from mmgen_inputs import Regions
@@ -42,9 +43,7 @@ def example(value, **inputs):
     ],
 )
 def test_values_that_are_no_pictures(value, message):
-    with pytest.raises(DataError) as error:
-        reader().read(example(value))
-    assert str(error.value) == message
+    assert refusal(reader().read, example(value)) == message
 
 
 def test_a_picture_that_cannot_be_opened():
@@ -75,6 +74,12 @@ def test_boxes_of_a_store_in_place_of_those_of_the_data(tmp_path):
     assert np.allclose(seen.boxes, BOXES) and with_boxes.regions_of("p").region_names == ("cat", "dog")
     with pytest.raises(DataError, match=r"boxes.h5: no features for image 'q'"):
         with_boxes.read(example("q"))
+
+
+def test_a_picture_is_that_of_its_key_or_itself():
+    picture = Picture("q", image)
+    assert reader().identity("p") == "p" and reader().identity(picture) == id(picture)
+    assert np.array_equal(reader().read(example(picture))[1][0].pixels, reader().read(example("p"))[1][0].pixels)
 
 
 def test_loader_workers_get_the_pictures():

@@ -3,16 +3,11 @@
 import pytest
 import torch
 from kit import seeing
-from mmgen_inputs import Text
 from mmgen_inputs.picture_tokens import patch_boxes
 from mmgen_inputs.pictures import PictureTokens
 
-from mmgen.errors import DataError
 from mmgen.examples import All, Example, ResolvedExample
-from mmgen.model import compose
-from mmgen.parts import Picture
-from mmgen.testing import TEXTS, EmbedderSuite
-from mmgen.testing.tiny import Tiny
+from mmgen.testing import EmbedderSuite
 
 
 class TestPictureTokens(EmbedderSuite):
@@ -57,54 +52,18 @@ def test_pixels_and_tokens_are_those_of_the_processor(settings, name, tmp_path):
     assert places.tolist() == list(range(len(pixels) * model.backbone.tokens_per_tile))
 
 
-def test_a_picture_of_several_rows_is_computed_once():
-    image = embedder()
-    reads = [image.reader.read(ResolvedExample(str(n), {"image": name})) for n, name in enumerate(("small",) * 3)]
-    collated = image.reader.collate(reads)
-    assert len(collated["pixels"]) == len(reads[0][1][0].pixels)
-    assert collated["tile_slots"][0].tolist() == collated["tile_slots"][2].tolist()
-
-
 def test_boxes_of_tokens():
     image = embedder(longest_edge=32, split=False)
     described = image.describe(ResolvedExample("e", {"image": "small"}))
     tokens = image.reader.tokens
-    assert described["names"] == [
-        "<fake_token_around_image>",
-        "<global-img>",
-        *["<image>"] * tokens,
-        "<fake_token_around_image>",
-    ]
+    around = "<fake_token_around_image>"
+    assert described["names"] == [around, "<global-img>", *["<image>"] * tokens, around]
     assert described["boxes"][0] == (0, 0, 1, 1) and described["boxes"][2] == (0, 0, 0.5, 0.5)
     picture = embedder().reader.tiled("wide", "e")
     assert (picture.rows, picture.columns) == (1, 2)
     boxes = patch_boxes(picture, 4)
     assert boxes[:2] == [(0, 0, 0.25, 0.5), (0.25, 0, 0.5, 0.5)] and boxes[4] == (0.5, 0, 0.75, 0.5)
     assert boxes[8:] == [(0, 0, 0.5, 0.5), (0.5, 0, 1, 0.5), (0, 0.5, 0.5, 1), (0.5, 0.5, 1, 1)]
-
-
-def test_what_cannot_be_read():
-    image = embedder()
-    with pytest.raises(DataError, match="example 'e' has no image; its inputs are: caption"):
-        image.reader.read(ResolvedExample("e", {"caption": "a"}))
-    with pytest.raises(DataError, match="image of 'e': no picture has the key 'other'; give a picture of the data"):
-        image.reader.read(ResolvedExample("e", {"image": "other"}))
-
-    def broken():
-        raise OSError("truncated")
-
-    with pytest.raises(DataError, match="image of 'e': truncated"):
-        image.reader.read(ResolvedExample("e", {"image": Picture("p", broken)}))
-
-
-def test_an_encoder_that_does_not_see():
-    message = (
-        "the input 'picture_tokens' needs an encoder that sees, but TinyBackbone sees no pictures; set backbone.type = "
-        '"modernvbert", or use an input of features'
-    )
-    with pytest.raises(DataError) as error:
-        compose(Tiny(), {"image": PictureTokens(), "caption": Text()}, None, texts=TEXTS)
-    assert str(error.value) == message
 
 
 def test_a_caption_that_names_picture_tokens_is_a_text():

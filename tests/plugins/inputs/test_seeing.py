@@ -78,22 +78,6 @@ def test_cached_writing_is_encoding_again():
         assert [text.score for text in cached] == pytest.approx([text.score for text in fresh], abs=CLOSE)
 
 
-def test_a_pooling_head_of_the_tower_is_not_trained():
-    """Published towers have one; it is frozen, since no state reads it."""
-    config = seeing.config()
-    sizes = type(config).sizes
-    headed = type("Headed", (type(config),), {"sizes": lambda self: _with_head(sizes(self))})
-    backbone = headed(**seeing.SIZES).build(texts=seeing.TEXTS)
-    tower = backbone.model.base_model.vision_model
-    frozen = [name for name, parameter in tower.named_parameters() if not parameter.requires_grad]
-    assert frozen and all(name.startswith("head.") for name in frozen)
-
-
-def _with_head(sizes):
-    sizes["vision_config"].vision_use_head = True
-    return sizes
-
-
 class TestModernVBert(BackboneSuite):
     def config(self):
         return seeing.config()

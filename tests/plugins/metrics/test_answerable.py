@@ -1,9 +1,9 @@
-"""The metric answerable: its columns by hand with a stand-in that answers, and on a run of a few weights."""
-
-from dataclasses import replace
+"""The metric answerable: its columns by hand with a stand-in that answers; a run as answerer."""
 
 import pytest
+import torch
 from kit import small_runs, toys
+from kit.refusals import refusal
 from mmgen_metrics import Answerable
 from mmgen_metrics.answerer import Answered
 
@@ -77,49 +77,10 @@ def test_columns():
     assert scores.notes == ("answerable: answers by a stand-in",)
 
 
-def test_the_threshold_and_the_answers_that_are_none():
-    questions = texts("what color is it?", "which color?", "why?", "why?")
-    assert metric(threshold=0.3).score(questions, EXAMPLES).values["answered"] == 50
-    assert metric(unanswerable=()).score(questions, EXAMPLES).values["answered"] == 75
-    assert metric(unanswerable=("red",)).score(questions, EXAMPLES).values["answered"] == 50
-
-
-def test_without_other_pictures():
-    scores = metric(other_pictures=0).score(texts("color?", "color?", "color?", "color?"), EXAMPLES)
-    assert list(scores.values) == ["answered", "answer_confidence"]
-    alone = metric().score(texts("color?"), EXAMPLES[:1])
-    assert (
-        alone.values["picture_gain"] is None
-        and "picture_gain needs answered questions, and two pictures" in alone.notes
-    )
-
-
-def test_batches_change_nothing():
-    questions = texts("what color is it?", "which color?", "why?", "color?")
-    assert metric(batch_size=1).score(questions, EXAMPLES) == metric().score(questions, EXAMPLES)
-
-
-def test_a_condition_and_a_picture_that_are_missing_are_named():
-    with pytest.raises(DataError) as error:
-        metric(condition="level").score(texts("color?"), EXAMPLES[:1])
-    assert str(error.value) == "answerable: condition: example 'e0' has no text 'level' among its inputs and facts"
+def test_a_condition_that_is_missing_is_named():
+    message = refusal(metric(condition="level").score, texts("color?"), EXAMPLES[:1])
+    assert message == "answerable: condition: example 'e0' has no text 'level' among its inputs and facts"
     assert metric(condition="purpose").score(texts("color?"), EXAMPLES[:1]).values["answer_consistency"] == 0
-    with pytest.raises(DataError) as error:
-        scorer = metric()
-        scorer.pictures = lambda examples: {}
-        scorer.score(texts("color?"), EXAMPLES[:1])
-    assert str(error.value) == "answerable: example 'e0' has no picture; the data set needs raw images (data.images)"
-
-
-def test_the_condition_of_a_prompt():
-    prompts = [("answer", "red"), ("answer", "blue"), ("form", "how many"), ("answer", "red")]
-    examples = [
-        replace(example, facts={"prompt_kind": kind, "prompt_value": value})
-        for example, (kind, value) in zip(EXAMPLES, prompts, strict=True)
-    ]
-    scores = metric().score(texts(*["what color?"] * 4), examples)
-    assert scores.per_example["answer_consistency"] == [100.0, 0.0, None, 100.0]  # p1 is blue, with a confidence of 0.4
-    assert scores.values["answer_consistency"] == pytest.approx(200 / 3)
 
 
 @pytest.mark.slow
@@ -135,3 +96,30 @@ def test_a_run_is_scored_by_another_run(tmp_path, no_page):
     assert f"answerable: answers by {answering}, step 'answers' (answers chosen)" in table
     scores = read(folder / "steps" / "first")
     assert 0 < scores.values["answer_confidence"] < 50  # one of 47, of a model of random weights
+
+
+def test_the_best_answer_and_those_that_are_none():
+    answered = Answered({"unanswerable": 0.6, "red": 0.4})
+    assert answered.best(()) == ("unanswerable", 0.6) and answered.best({"unanswerable"}) == ("", 0.0)
+    assert Answered({}).best(()) == ("", 0.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"answerer": "/nowhere"}, "answerable: answerer: /nowhere: "),
+        ({"step": "answer"}, "answerable: answerer: RUN: step 'answer' has no weights; trained steps: "),
+        ({"step": "expressions"}, "answerable: RUN: step 'expressions' reads "),
+        (
+            {"step": "answers", "question": "image"},
+            "answerable: RUN: step 'answers' has no input 'image' for a question; choose from: question",
+        ),
+    ],
+)
+def test_answerers_that_cannot_answer_are_named(settings, message):
+    folder = str(small_runs.drawn("predicts"))
+    scorer = Answerable(**{"answerer": folder, **settings}).build()
+    with pytest.raises(DataError) as error:
+        scorer.prepare(None, torch.device("cpu"))  # reads no picture
+    assert str(error.value).replace(folder, "RUN").startswith(message)

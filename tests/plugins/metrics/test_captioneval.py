@@ -1,54 +1,30 @@
-"""Caption metrics: equal to pycocoevalcap, with Java and without."""
+"""Caption metrics: equal to pycocoevalcap, with Java, without it, and where it fails."""
 
 import shutil
 from importlib.metadata import version
 
 import numpy as np
 import pytest
+from kit.java import COUNTS, fake_java, pairs
 from mmgen_metrics import CaptionScores
+from mmgen_metrics.meteor import meteor, statistics, summands
 from mmgen_metrics.ptb import tokenise
 from pycocoevalcap.bleu.bleu import Bleu
-from pycocoevalcap.bleu.bleu_scorer import BleuScorer
 from pycocoevalcap.cider.cider import Cider
 from pycocoevalcap.rouge.rouge import Rouge
 
-from mmgen.errors import DataError
-from mmgen.examples import Example, Generation
+from mmgen.errors import DataError, UnavailableError
 
 pytestmark = pytest.mark.slow
+
 
 needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="needs Java, which is not on this machine")
 VERSION = version("pycocoevalcap")
 BLEU = ("BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4")
 
 
-def pairs(*rows):
-    """(text, reference, ...) rows as generations and examples."""
-    generations = [Generation(str(i), text, (), 0.0) for i, (text, *_) in enumerate(rows)]
-    return generations, [Example(str(i), {}, tuple(references)) for i, (_, *references) in enumerate(rows)]
-
-
 def score(*rows, **settings):
     return CaptionScores(**{"meteor": False, "tokenizer": "own", **settings}).build().score(*pairs(*rows))
-
-
-def test_bleu_from_the_published_counts_of_the_coco_caption_demo():
-    scorer = BleuScorer(n=4)
-    scorer.crefs = [None]
-    scorer.ctest = [
-        {"correct": [5732, 2510, 1043, 423], "guess": [9893, 8893, 7893, 6893], "testlen": 9893, "reflen": [9855]}
-    ]
-    bleu, _ = scorer.compute_score(option="closest", verbose=0)
-    assert [round(value, 3) for value in bleu] == [0.579, 0.404, 0.279, 0.191]
-
-
-def test_of_two_equally_close_references_the_shorter_counts():
-    """Three words between references of two and of four: no brevity penalty."""
-    values = score(("a b c", "a b", "a b c d"), ("x y z", "x y", "x y z w")).values
-    assert values["BLEU-1"] == pytest.approx(100)
-    assert score(("a b c", "a b c d"), ("x y z", "x y z w")).values["BLEU-1"] == pytest.approx(
-        100 * 2.718281828 ** (1 - 4 / 3)
-    )
 
 
 def test_a_text_equal_to_its_reference_is_perfect():
@@ -64,26 +40,14 @@ def test_a_text_equal_to_its_reference_is_perfect():
     }
 
 
-def test_cider_is_the_one_that_punishes_length():
-    """CIDEr-D: repeating the right words does not help."""
-    second_pair = ("Who sits on this chair?", "Who sits on this chair?")
-    plain = score(("the red dog eats", "the red dog eats"), second_pair).per_example["CIDEr"][0]
-    repeated = score(
-        ("the red dog eats the red dog eats the red dog eats", "the red dog eats"), second_pair
-    ).per_example["CIDEr"][0]
-    assert repeated < plain / 2
-
-
 def test_equal_to_pycocoevalcap_on_real_captions(captions):
     rows = captions[:400]
     scores = score(*rows)
     hypotheses = {i: [" ".join(tokenise(text))] for i, (text, *_) in enumerate(rows)}
     references_by_id = {i: [" ".join(tokenise(text)) for text in references] for i, (_, *references) in enumerate(rows)}
     theirs = dict(zip(BLEU, Bleu(4).compute_score(references_by_id, hypotheses, verbose=0)[0], strict=True))
-    theirs |= {
-        "ROUGE-L": Rouge().compute_score(references_by_id, hypotheses)[0],
-        "CIDEr": Cider().compute_score(references_by_id, hypotheses)[0],
-    }
+    for name, scorer in (("ROUGE-L", Rouge), ("CIDEr", Cider)):
+        theirs[name] = scorer().compute_score(references_by_id, hypotheses)[0]
     assert scores.values == pytest.approx({name: 100 * value for name, value in theirs.items()}, abs=1e-12)
     assert sum(scores.per_example["CIDEr"]) / len(rows) == pytest.approx(scores.values["CIDEr"])
 
@@ -158,3 +122,58 @@ def test_bad_input_is_named():
     for some in (generations[:1], generations[::-1]):
         with pytest.raises(DataError, match="^captioneval: give one text per example, in the order of the examples$"):
             metric.score(some, examples)
+
+
+def test_without_java_all_but_meteor_is_there(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    scores = score(("a dog", "a dog"), ("a cat", "the cat"), meteor=True, tokenizer="auto")
+    assert [name for name, value in scores.values.items() if value is None] == ["METEOR"]
+    assert "METEOR" not in scores.per_example
+    assert scores.notes == (
+        "PTB tokeniser: our own (no Java on this machine), references grouped per image (1.0 an image), CIDEr-D, "
+        f"pycocoevalcap {VERSION}",
+        "METEOR: unavailable, no Java on this machine",
+    )
+    with pytest.raises(
+        UnavailableError, match='^captioneval: tokenizer = "java": no Java on this machine; set tokenizer = "own"$'
+    ):
+        score(("a", "a"), tokenizer="java")
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (
+            "print('warming up', file=sys.stderr)\nsys.exit('Exception in thread \"main\" java.lang.OutOfMemoryError')",
+            'METEOR\'s program failed: Exception in thread "main" java.lang.OutOfMemoryError',
+        ),
+        ("print(*['1.0'] * 23, flush=True)\ntime.sleep(60)", "METEOR's program did not answer within 1 s"),
+        ("print('hello')", "METEOR's program returned 'hello\\n' instead of statistics"),
+    ],
+)
+def test_a_java_that_fails_half_way_costs_meteor_only(monkeypatch, tmp_path, body, reason):
+    fake_java(tmp_path, monkeypatch, body)
+    patience = 1 if "1 s" in reason else 600
+    scores = score(("a dog", "a dog"), ("a cat", "the cat"), meteor=True, timeout=patience)
+    assert scores.values["METEOR"] is None and scores.values["BLEU-1"] > 0
+    assert scores.notes[1] == f"METEOR: unavailable, {reason}"
+
+
+def test_a_java_that_cannot_tokenise_gives_way_to_our_own(monkeypatch, tmp_path):
+    fake_java(tmp_path, monkeypatch, "sys.exit('Error: could not find or load main class')")
+    scores = score(("a dog's", "a dog's"), tokenizer="auto")
+    assert scores.notes[0].startswith(
+        "PTB tokeniser: our own (Java's tokeniser failed: Error: could not find or load main class), references"
+    )
+
+
+def test_meteor_s_program_sees_one_line_a_segment_and_no_bars_but_its_own(monkeypatch, tmp_path):
+    fake_java(tmp_path, monkeypatch, "print('Error:', sys.stdin.read())")
+    with pytest.raises(UnavailableError, match=r"Error: SCORE \|\|\| a cat sat \|\|\| the cat \|\|\| a dog runs\\n"):
+        statistics(["a dog\nruns |||"], [["a cat\u2028sat", "the\r\n||| cat"]], 600)
+
+
+def test_meteor_s_formula_equals_its_program():
+    sums = summands(np.array([line.split() for line in COUNTS], np.float64))
+    assert meteor(sums) == pytest.approx(list(COUNTS.values()), abs=1e-12)
+    assert meteor(sums.sum(0)) == pytest.approx(0.4019772548541734, abs=1e-12)

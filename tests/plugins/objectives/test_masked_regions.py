@@ -1,16 +1,14 @@
 """Masked-region classification: hidden features reach no state, and the detector's classes are predicted."""
 
-import json
 import random
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from kit import toys
+from kit.objectives import WORDS, model_of
 from kit.oracles import ORACLES
-from kit.stores import fill
-from mmgen_generators import Masked
+from kit.refusals import refusal
 from mmgen_inputs import Regions, Text
 from mmgen_objectives import MaskedRegions, MaskedWords
 from mmgen_vlbert import VlBert, VlBertRegions
@@ -22,13 +20,12 @@ from mmgen.data.seeds import RngKey
 from mmgen.errors import DataError
 from mmgen.examples import Example
 from mmgen.features.classes import Classes
-from mmgen.model import Objectives, compose
 from mmgen.parts import Record
 from mmgen.tensors import Hiding
 
 D = 12
 NAMES = ("dog", "cat", "ball", "tree", "car")
-WORDS = "what color is the ball . a red cat and two dogs on grass"
+BACKBONE = VlBert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=90, dropout=0.0)
 KINDS = {"vlbert": VlBertRegions, "plain": Regions}
 
 
@@ -59,7 +56,7 @@ class TestMaskedRegions(mmgen.testing.ObjectiveSuite):
         return MaskedRegions(mask_probability=0.6)
 
     def backbone_config(self):
-        return VlBert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=90, dropout=0.0)
+        return BACKBONE
 
     def inputs(self):
         return {"caption": Text(), "image": regions(dropout=0.0)}
@@ -74,28 +71,14 @@ class TestMaskedPlainRegions(TestMaskedRegions):
 
 
 def compose_model(kind="vlbert", rate=0.5, **settings):
-    torch.manual_seed(0)
     dropout = {"dropout": 0.0} if kind == "vlbert" else {}
-    model = compose(
-        VlBert(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=120, dropout=0.0),
-        {"caption": Text(), "image": regions(KINDS[kind], **dropout, **settings)},
-        Masked(max_tokens=9),
-        texts=[WORDS] * 3,
-        objectives=Objectives(
-            {"regions": MaskedRegions(mask_probability=rate), "words": MaskedWords(mlm_probability=0.5)}
-        ),
-    )
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.1)
-    return model.eval()
+    inputs = {"caption": Text(), "image": regions(KINDS[kind], **dropout, **settings)}
+    objectives = {"regions": MaskedRegions(mask_probability=rate), "words": MaskedWords(mlm_probability=0.5)}
+    return model_of(inputs, objectives, backbone=VlBert)
 
 
 def hidden(reader, example, hiding, seed=0):
     return reader.hide(reader.read(example), random.Random(seed), hiding)
-
-
-# --- hiding ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -173,9 +156,6 @@ def test_a_hidden_region_has_its_own_word_and_features_and_the_same_box():
     assert torch.allclose(embedder(**collated).states[0, 1], expected[0, 0], atol=1e-6)
 
 
-# --- training -------------------------------------------------------------------------------------------------------
-
-
 @torch.no_grad()
 def test_the_loss_is_the_soft_cross_entropy_and_counts_regions():
     model, some = compose_model(), examples()
@@ -207,76 +187,13 @@ def test_the_original_codes_head_on_its_own_states(background):
     assert torch.allclose(ours, expected[mask][:, background:], atol=1e-5 * expected[mask].abs().max().item())
 
 
-@pytest.mark.parametrize("shapes", [((6, 32), ()), ((), (6,)), ((5, 32), (6,)), ((6, 32), (5,))])
-def test_a_damaged_head_is_handed_on_by_its_shape(shapes):
-    """The background is left out of both tensors or of neither; the loader reports wrong shapes."""
-    backbone = VlBert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=90).build(
-        texts=[WORDS] * 3
-    )
-    objective = MaskedRegions().build(backbone, {"image.classes": NAMES})
-    parts = dict(zip(("weight", "bias"), map(torch.ones, shapes), strict=True))
-    weights = objective.published(
-        {f"vlbert.mvrc_head.region_cls_pred.{part}": tensor for part, tensor in parts.items()}
-    )
-    assert {name: tensor.shape for name, tensor in weights.items()} == {
-        f"head.classes.{part}": tensor.shape for part, tensor in parts.items()
-    }
-
-
-def test_masks_words_and_looks_are_taken_of_published_weights():
-    embedder = compose_model().embedders["image"]
-    theirs = {
-        "object_mask_word_embedding.weight": torch.rand(1, 32),
-        "object_mask_visual_embedding.weight": torch.rand(1, D),
-    }
-    weights = embedder.published({f"module.{name}": tensor for name, tensor in theirs.items()})
-    assert {name: tuple(tensor.shape) for name, tensor in weights.items()} == {
-        "hidden_word": (32,),
-        "hidden_look": (D,),
-    }
-
-
-# --- errors ---------------------------------------------------------------------------------------------------------
-
-
 def test_features_without_classes_are_refused_when_the_head_is_built():
-    backbone = VlBert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=90).build(
-        texts=[WORDS] * 3
-    )
-    with pytest.raises(DataError) as error:
-        MaskedRegions().build(backbone, {"image.classes": ()})
-    assert str(error.value) == (
+    backbone = BACKBONE.build(texts=[WORDS] * 3)
+    message = refusal(MaskedRegions().build, backbone, {"image.classes": ()})
+    assert message == (
         "masked_regions predicts region classes, but the features of 'image' have none; delete the store and extract "
         "features with a detector, or import published features with 'class_names'"
     )
-
-
-def test_without_its_input_there_is_no_head():
-    model = compose(
-        VlBert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=90),
-        {"caption": Text()},
-        Masked(max_tokens=9),
-        texts=[WORDS] * 3,
-        objectives=Objectives({"regions": MaskedRegions()}),
-    )
-    assert not list(model.objectives.parameters())
-
-
-@pytest.mark.parametrize(
-    ("inputs", "wrong"),
-    [
-        ({"caption": Text()}, "hides regions of 'image', but the step reads: caption"),
-        (
-            {"image": Text()},
-            "hides regions, but the input 'image' of type 'text' has no regions to hide; name an input of type "
-            '"regions" or "vlbert_regions"',
-        ),
-        ({"image": Regions()}, ""),
-        ({"image": VlBertRegions()}, ""),
-    ],
-)
-def test_misfits(inputs, wrong):
-    assert MaskedRegions().errors(inputs) == wrong
 
 
 def test_regions_of_other_classes_are_not_hidden():
@@ -284,55 +201,3 @@ def test_regions_of_other_classes_are_not_hidden():
     reader.classes = NAMES[::-1]
     with pytest.raises(DataError, match="the class names of the regions differ from those that are predicted"):
         hidden(reader, example, Hiding())
-
-
-# --- from a recipe --------------------------------------------------------------------------------------------------
-
-PRETRAINED = {"inputs": ["caption", "image"], "train": ["image", "backbone"], "evaluate": False}
-
-
-def recipe(**changes):
-    return toys.vlbert(
-        objectives={"words": {"type": "masked_words"}, "regions": {"type": "masked_regions", "mask_probability": 0.3}},
-        data={"train_size": 16, "test_size": 4},
-        training={"batch_size": 8, "epochs": 2, "learning_rate": 1e-2},
-        steps={
-            "text": {"inputs": ["caption"], "train": ["backbone"], "objectives": ["words"], "evaluate": False},
-            "pre": PRETRAINED | {"start": "text", "objectives": ["words", "regions"], "training": {"epochs": 60}},
-        },
-        **changes,
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("no_page")
-def test_words_and_regions_are_trained_together_on_drawn_scenes(tmp_path):
-    """The text step runs alone first: it builds no image part and no head, and the second step starts from it."""
-    (tmp_path / "toy.toml").write_text(recipe())
-    for arguments in (["--step", "text"], []):
-        done = toys.mmgen_here(tmp_path, "run", "toy.toml", *arguments)
-        assert done.returncode == 0, done.stderr
-    assert not any(name.startswith("objectives.regions") for name in toys.weights(tmp_path, "text"))
-    assert "objectives.regions.head.classes.weight" in toys.weights(tmp_path, "pre")
-    lines = (tmp_path / toys.PLACE / "steps/pre/log.jsonl").read_text().splitlines()
-    losses = [json.loads(line)["losses"] for line in lines]
-    first, last = ([step_losses["regions.loss"] for step_losses in some] for some in (losses[:20], losses[-20:]))
-    assert all(set(step_losses) == {"words.loss", "regions.loss"} for step_losses in losses)
-    assert sum(last) < 0.99 * sum(first)  # without training the loss stays within 0.2 % of ln 28
-    assert len(json.loads((tmp_path / toys.PLACE / "inputs.json").read_text())["image"]["classes"]) == 28
-
-
-@pytest.mark.slow
-def test_a_store_without_classes_is_refused_before_training(tmp_path):
-    fill(tmp_path / "plain.h5", [replace(record("a", 2), classes=None)])
-    plain = {"caption": {"type": "text"}, "image": {"type": "vlbert_regions", "features": "plain.h5"}}
-    (tmp_path / "toy.toml").write_text(text := recipe(inputs=plain))
-    done = toys.mmgen_here(tmp_path, "run", "toy.toml")
-    line = 1 + text.splitlines().index("[objectives.regions]")
-    message = (
-        f"error: toy.toml:{line}: objectives.regions: masked_regions predicts region classes, but the features of "
-        "'image' have none; delete the store and extract features with a detector, or import published features with "
-        "'class_names'\n"
-    )
-    assert done.returncode == 1 and done.stderr == message
-    assert not list((tmp_path / toys.PLACE).glob("steps/*/*.safetensors"))

@@ -1,6 +1,5 @@
 """Masked words: hiding, the loss by the papers' definition, and checks of recipes."""
 
-import json
 import random
 from dataclasses import replace
 
@@ -8,9 +7,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 from kit import toys
+from kit.objectives import model_of
 from kit.training import micro_batches
 from mmgen_encoders import Bert, Roberta
-from mmgen_generators import Masked
 from mmgen_inputs import Text
 from mmgen_objectives import MaskedWords, SentenceImage
 
@@ -19,7 +18,6 @@ from mmgen.data.collate import Collator, Source
 from mmgen.data.seeds import RngKey
 from mmgen.errors import DataError
 from mmgen.examples import Example
-from mmgen.model import Objectives, compose
 from mmgen.recipe.tables import Step, Training
 from mmgen.tensors import Hiding
 from mmgen.training.accumulate import Accumulator
@@ -33,20 +31,8 @@ class TestMaskedWords(mmgen.testing.ObjectiveSuite):
         return MaskedWords(mlm_probability=0.5)
 
 
-def model(backbone=Bert, seed=0, **objectives):
-    """A caption-to-question model with objectives, random weights, no dropout, in eval mode."""
-    torch.manual_seed(seed)
-    composed = compose(
-        backbone(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=90, dropout=0.0),
-        {"caption": Text()},
-        Masked(max_tokens=9),
-        texts=[" ".join(toys.WORDS)] * 3,
-        objectives=Objectives(objectives or {"words": MaskedWords()}),
-    )
-    with torch.no_grad():
-        for parameter in composed.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.1)
-    return composed.eval()
+def model(backbone=Bert, **objectives):
+    return model_of({"caption": Text()}, objectives or {"words": MaskedWords()}, None, backbone, " ".join(toys.WORDS))
 
 
 def text_reader(backbone=Bert):
@@ -85,11 +71,6 @@ def test_whole_words_are_hidden_with_all_their_pieces(backbone):
         assert all(len({int(labels[place]) == -100 for place in word}) == 1 for word in words)
 
 
-def test_the_item_stays_as_it_is():
-    item, ids, _ = hidden(text_reader(), " ".join(toys.WORDS), Hiding(1.0, (1.0, 0.0)))
-    assert (ids != item).all()
-
-
 def test_the_loss_is_the_cross_entropy_of_hidden_words_with_all_else_visible():
     """Compared with the encoder called directly on [CLS] and the masked caption, example by example."""
     composed = model()
@@ -124,25 +105,19 @@ def test_draws_follow_from_the_pass_and_the_example_and_not_from_the_batch():
     assert holes(EXAMPLES, None) == holes(EXAMPLES, None)  # validation hides the same every epoch
 
 
-def step(**training):
-    chosen = {
-        "batch_size": 12,
-        "micro_batch_size": 5,
-        "learning_rate": 1e-3,
-        "precision": "fp32",
-        "length_bucket": 1,
-        **training,
-    }
-    learnt = ("generator", "words")
-    return Step(inputs=("caption",), train=("backbone",), objectives=learnt, training=Training(**chosen))
-
-
 def test_the_gradients_of_two_objectives_do_not_depend_on_micro_batches(tmp_path):
     """Each loss over its own count."""
     composed = model()
     results = []
     for micro in (100, 2):
-        context = toys.context(tmp_path, step(micro_batch_size=micro))
+        training = {"batch_size": 12, "micro_batch_size": micro, "precision": "fp32", "length_bucket": 1}
+        step = Step(
+            inputs=("caption",),
+            train=("backbone",),
+            objectives=("generator", "words"),
+            training=Training(learning_rate=1e-3, **training),
+        )
+        context = toys.context(tmp_path, step)
         material = make_material(composed, context, [Source(EXAMPLES)])
         means = Accumulator(context, material, composed, [*composed.parameters()]).gradients(0, micro_batches(material))
         results.append((means, {name: p.grad.clone() for name, p in composed.named_parameters() if p.grad is not None}))
@@ -172,120 +147,9 @@ def test_inputs_are_encoded_once_for_several_objectives():
     assert len(times) == 1
 
 
-RECIPE = """
-name = "toy"
-[backbone]
-type = "bert"
-num_hidden_layers = 1
-hidden_size = 16
-num_attention_heads = 2
-[inputs.caption]
-type = "text"
-[generator]
-type = "masked"
-[objectives.words]
-type = "masked_words"
-{words}
-[steps.pre]
-inputs = ["caption"]
-train = ["backbone"]
-objectives = ["words"]
-evaluate = false
-{step}
-[data]
-type = "scenes"
-train_size = 20
-val_size = 4
-test_size = 4
-"""
-
-
-def check_output(folder, words="", step=""):
-    """The error output of `mmgen check`."""
-    (folder / "toy.toml").write_text(RECIPE.format(words=words, step=step))
-    return toys.mmgen_here(folder, "check", "toy.toml").stderr
-
-
-@pytest.mark.parametrize(
-    "words, step, line",
-    [
-        (
-            'inputs = ["image"]',
-            '[inputs.image]\ntype = "regions"',
-            "toy.toml:18: steps.pre.objectives: 'words' hides words of 'image', but the step reads: caption",
-        ),
-        ("", '[objectives.others]\ntype = "masked_words"', ""),
-        (
-            "mask_replace_prob = 0.8\nrandom_replace_prob = 0.3",
-            "",
-            "toy.toml:12: objectives.words: mask_replace_prob + random_replace_prob must be at most 1",
-        ),
-        ("mlm_probability = 0.0", "", "toy.toml:14: objectives.words.mlm_probability: "),
-    ],
-)
-def test_mismatches_are_reported_before_training(tmp_path, words, step, line):
-    assert line in check_output(tmp_path, words, step)
-
-
-@pytest.mark.parametrize(
-    "objectives, line",
-    [
-        ('["words", "more"]', "'words' and 'more' both mask the input 'caption', but only one objective per step can"),
-        ('["word"]', "unknown name 'word'; did you mean 'words'?; choose from: generator, words, more"),
-        ('["words", "words"]', "'words' is listed twice; list it once"),
-        ('["generator", "words"]', ""),
-    ],
-)
-def test_objectives_of_a_step_are_checked(tmp_path, objectives, line):
-    text = RECIPE.format(words="", step='[objectives.more]\ntype = "masked_words"')
-    (tmp_path / "toy.toml").write_text(text.replace('["words"]', objectives))
-    assert (f"toy.toml:18: steps.pre.objectives: {line}" if line else "") in toys.mmgen_here(
-        tmp_path, "check", "toy.toml"
-    ).stderr
-
-
-def test_nothing_to_score_is_reported(tmp_path):
-    (tmp_path / "toy.toml").write_text(RECIPE.format(words="", step="").replace("evaluate = false", ""))
-    said = toys.mmgen_here(tmp_path, "check", "toy.toml").stderr
-    assert "steps.pre.evaluate: no predictions of 'words' to score; set evaluate = false" in said
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("no_page")
-def test_a_step_with_masked_words_is_trained_from_a_recipe(tmp_path):
-    more = '[steps.write]\ninputs = ["caption"]\ntrain = ["backbone"]\nstart = "pre"'
-    (tmp_path / "toy.toml").write_text(RECIPE.format(words="", step=more + "\n[training]\nepochs = 2"))
-    toys.mmgen_here(tmp_path, "run", "toy.toml")
-    steps = tmp_path / toys.PLACE / "steps"
-    losses = [json.loads(line)["loss"] for line in (steps / "pre/log.jsonl").read_text().splitlines()]
-    assert losses[-1] < losses[0] and not (steps / "pre/generations.jsonl").exists()
-    assert (steps / "write/generations.jsonl").exists()
-
-
 def test_examples_of_a_single_picture_are_refused():
     composed = model(words=MaskedWords(), fits=SentenceImage())
     collate = Collator(composed, ["caption"], ["fits"], RngKey(0, "s"), [EXAMPLES[0]] * 3)
     with pytest.raises(DataError, match="example 'e0': no other picture was found to take a text from"):
         for which in range(20):  # half of the draws ask for another picture
             collate([EXAMPLES[0]], [which])
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("no_page")
-def test_visualberts_pretraining_runs_from_a_recipe(tmp_path):
-    """Masked words and matching of two captions; the pooler is trained with the encoder."""
-    recipe = RECIPE.format(words="", step="").replace('inputs = ["caption"]', 'inputs = ["caption", "second"]')
-    recipe = recipe.replace('objectives = ["words"]', 'objectives = ["words", "fits"]')
-    recipe += '[inputs.second]\ntype = "text"\nfields = ["second"]\n[objectives.fits]\ntype = "sentence_image"\n'
-    recipe += '[steps.write]\ninputs = ["caption"]\ntrain = ["backbone"]\nstart = "pre"\n[training]\nepochs = 2\n'
-    (tmp_path / "toy.toml").write_text(recipe)
-    done = toys.mmgen_here(tmp_path, "run", "toy.toml")
-    assert done.returncode == 0, done.stderr
-    before, after = (toys.weights(tmp_path, name) for name in ("pre", "write"))
-    assert {"objectives.fits.head.weight", "backbone.pooler.dense.weight"} <= before.keys() == after.keys()
-    assert torch.equal(before["objectives.fits.head.weight"], after["objectives.fits.head.weight"])
-    records = [json.loads(line) for line in (tmp_path / toys.PLACE / "steps/pre/log.jsonl").read_text().splitlines()]
-    assert all(set(record["losses"]) == {"words.loss", "fits.loss"} for record in records)
-    checked = toys.mmgen_here(tmp_path, "data", "check", "toy.toml")
-    assert checked.returncode == 0 and "second missing" not in checked.stdout
-    assert toys.mmgen_here(tmp_path, "generate", str(toys.PLACE), "--input", "caption=a red ball").returncode == 0

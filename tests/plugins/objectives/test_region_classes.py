@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from kit import toys
-from mmgen_generators import Masked
+from kit.objectives import D, model_of, record
 from mmgen_inputs import Text
 from mmgen_objectives import MaskedRegions, RegionClasses
 from mmgen_objectives.tasks import MultipleChoice
@@ -17,21 +17,9 @@ from mmgen_vlbert import VlBert, VlBertRegions
 import mmgen.testing
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import RngKey
-from mmgen.errors import DataError
 from mmgen.examples import All, Example
-from mmgen.model import Objectives, compose
-from mmgen.parts import Record
 
-D, NAMES = 6, ("person", "car", "dog")
-WORDS = "what color is the ball . a red cat and two dogs on grass"
-BACKBONE = VlBert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=90, dropout=0.0)
-
-
-def record(name, count, seed):
-    rng = np.random.default_rng(seed)
-    first = rng.uniform(0, 0.5, (count, 2))
-    boxes = np.concatenate([first, first + 0.4], 1).astype(np.float32)
-    return Record(name, rng.standard_normal((count, D)).astype(np.float32), boxes)
+NAMES = ("person", "car", "dog")
 
 
 def examples():
@@ -54,19 +42,8 @@ def inputs(**settings):
 
 
 def compose_model(config=None, **settings):
-    torch.manual_seed(0)
     learnt = {"own": config or RegionClasses(), "choices": MultipleChoice(loss="bce"), "regions": MaskedRegions()}
-    model = compose(
-        BACKBONE,
-        inputs(**settings),
-        Masked(max_tokens=9),
-        texts=[WORDS] * 3,
-        objectives=Objectives(learnt, {"objects": NAMES}),
-    )
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.1)
-    return model.eval()
+    return model_of(inputs(**settings), learnt, {"objects": NAMES}, VlBert)
 
 
 def batch_of(model, some, objectives=("choices", "own")):
@@ -78,7 +55,7 @@ class TestRegionClasses(mmgen.testing.ObjectiveSuite):
         return RegionClasses()
 
     def backbone_config(self):
-        return BACKBONE
+        return VlBert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=90, dropout=0.0)
 
     def inputs(self):
         return {"question": Text(), "image": regions(region_scale=1.0)}  # from 0 on, sixty updates may not be enough
@@ -113,7 +90,7 @@ def test_every_region_of_every_choice_is_classified():
 
 @pytest.mark.parametrize(
     ("settings", "expected"),
-    [({}, [0, 1, 2, 0]), ({"whole_image": "first"}, [0, 1, 2]), ({"max_regions": 1}, [0, 1])],
+    [({}, [0, 1, 2, 0]), ({"max_regions": 1}, [0, 1])],
 )
 def test_objects_are_the_first_regions(settings, expected):
     model = compose_model(RegionClasses(), **settings)
@@ -131,100 +108,55 @@ def test_unknown_objects_and_further_pictures_are_not_classified():
         assert targets.counts["loss"] == 2 * sum(class_id != -100 for class_id in expected)
 
 
-def test_without_objects():
-    example = examples()[0]
-    with pytest.raises(DataError) as error:
-        batch_of(compose_model(), [replace(example, labels={"choices": ("a", "b"), "choice": 0})])
-    assert str(error.value) == "example 'e0' has no label 'objects'"
-
-
 def test_the_hidden_layer_is_initialised_from_masked_regions():
     model = compose_model(RegionClasses(init_from="regions"))
     layer, source = model.objective("own").head.dense, model.objective("regions").hidden_layer()
     assert not torch.equal(layer.weight, source.weight)
     model.objective("own").init_from_model(model)
     assert torch.equal(layer.weight, source.weight) and torch.equal(layer.bias, source.bias)
-    before = compose_model().objective("own").head.dense.weight
-    alone = compose_model()
-    alone.objective("own").init_from_model(alone)
-    assert torch.equal(alone.objective("own").head.dense.weight, before)
-
-
-def test_of_published_weights_it_takes_that_layer():
-    named = {f"module.vlbert.mvrc_head.transform.dense.{part}": torch.rand(3) for part in ("weight", "bias")}
-    assert set(compose_model().objective("own").published(named)) == {"head.dense.weight", "head.dense.bias"}
-
-
-@pytest.mark.parametrize(
-    ("inputs", "wrong"),
-    [
-        ({"question": Text()}, "classifies the regions of 'image'; give the step an input 'image' of type \"regions\""),
-        ({"image": Text()}, "classifies the regions of 'image'; give the step an input 'image' of type \"regions\""),
-        ({"image": VlBertRegions()}, ""),
-    ],
-)
-def test_misfits(inputs, wrong):
-    assert RegionClasses().errors(inputs) == wrong
 
 
 # --- from a recipe --------------------------------------------------------------------------------------------------
 
-TEXTS = {"caption": {"type": "text"}, "question": {"type": "text"}, "choice": {"type": "text", "token_type": 1}}
-DRAWN = {"type": "roi", "weights": "random", "image_size": 64}
-SCENES = {"type": "scenes", "train_size": 6, "val_size": 2, "image_size": 64}
 
-
-def recipe(init_from="regions"):
-    image = {"type": "vlbert_regions", "mentions": ["question", "choice"], "extractor": DRAWN}
-    pretrained = {"inputs": ["caption", "image"], "train": ["image", "backbone"], "evaluate": False}
-    return toys.vlbert(
-        inputs=TEXTS | {"image": image},
+@pytest.mark.slow
+@pytest.mark.usefixtures("no_page")
+def test_it_is_trained_with_the_choice_on_drawn_scenes(tmp_path):
+    text = {"type": "text"}
+    image = {"type": "vlbert_regions", "extractor": {**toys.ROI, "weights": "random"}}
+    step, scenes = (
+        {"train": ["image", "backbone"]},
+        {"type": "scenes", "train_size": 6, "val_size": 2, "image_size": 64},
+    )
+    recipe = toys.vlbert(
+        inputs={"caption": text, "question": text, "choice": text, "image": image},
         objectives={
             "choices": {"type": "multiple_choice"},
-            "classes": {"type": "region_classes", "init_from": init_from},
+            "classes": {"type": "region_classes", "init_from": "regions"},
         },
         steps={
-            "pretrain": pretrained | {"objectives": ["regions"], "data": SCENES},
+            "pretrain": {
+                **step,
+                "inputs": ["caption", "image"],
+                "objectives": ["regions"],
+                "evaluate": False,
+                "data": scenes,
+            },
             "choices": {
+                **step,
                 "inputs": ["question", "choice", "image"],
-                "train": ["image", "backbone"],
-                "start": "pretrain",
                 "objectives": ["choices", "classes"],
+                "start": "pretrain",
             },
         },
         data={"type": "scene_choices", "train_size": 4, "val_size": 2, "test_size": 3},
         training={"batch_size": 8},
         metrics={"choices": {"type": "choice_accuracy"}},
     )
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("no_page")
-def test_it_is_trained_with_the_choice_on_drawn_scenes(tmp_path):
-    (tmp_path / "toy.toml").write_text(recipe())
+    (tmp_path / "toy.toml").write_text(recipe)
     done = toys.mmgen_here(tmp_path, "run", "toy.toml")
     assert done.returncode == 0, done.stderr
-    step = tmp_path / toys.PLACE / "steps/choices"
-    losses = [json.loads(line)["losses"] for line in (step / "log.jsonl").read_text().splitlines()]
+    lines = (tmp_path / toys.PLACE / "steps/choices/log.jsonl").read_text().splitlines()
+    losses = [json.loads(line)["losses"] for line in lines]
     assert losses and all(set(step_losses) == {"choices.loss", "classes.loss"} for step_losses in losses)
     assert losses[0]["classes.loss"] == pytest.approx(np.log(29), abs=0.2)  # 28 kinds, and the background
-    assert "Q->A" in json.loads((step / "scores.json").read_text())["values"]
-    labels = json.loads((tmp_path / toys.PLACE / "labels.json").read_text())["labels"]
-    assert len(labels["objects"]) == 28
-
-
-@pytest.mark.parametrize(
-    ("begins_as", "message"),
-    [
-        ("regoins", "; did you mean 'regions'?"),
-        ("choices", ""),
-    ],
-)
-def test_a_wrong_initialisation_is_reported_by_the_check(tmp_path, begins_as, message):
-    (tmp_path / "toy.toml").write_text(text := recipe(begins_as))
-    line = 1 + text.splitlines().index('objectives = ["choices", "classes"]')
-    done = toys.mmgen_here(tmp_path, "check", "toy.toml")
-    assert done.returncode == 1 and done.stderr == (
-        f"error: toy.toml:{line}: steps.choices.objectives: 'classes': init_from = \"{begins_as}\" names no objective "
-        f"with a hidden layer to copy{message}\n"
-    )

@@ -1,4 +1,4 @@
-"""The probes: compared with the papers' definitions, with heads set by hand, and from the command line on a toy run."""
+"""Attention heads: from words to regions, compared with transformers and with the papers' definitions."""
 
 import json
 from dataclasses import replace
@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 import torch
 from kit.probes import EXAMPLES, FACTS, Pictured, model, subject
-from mmgen_inputs import Text
+from kit.refusals import refusal
 from mmgen_probes import Grounding
 from mmgen_probes.grounding import attention
+from mmgen_probes.heads import Tally
 
-from mmgen import DataError, UnavailableError
-from mmgen.model import compose
-from mmgen.testing.toy import TEXTS
+from mmgen.attention_maps import collate
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
@@ -67,20 +66,42 @@ def test_an_overlap_equal_to_the_threshold_is_right(tmp_path):
 def test_a_failing_step_is_a_note_and_no_result_is_an_error(tmp_path):
     result = Grounding().build().run(subject("image caption", "caption"), tmp_path)
     assert result.notes[0] == "s1: reads caption; grounding needs regions with boxes and a caption"
-    with pytest.raises(UnavailableError) as error:
-        Grounding().build().run(subject("image"), tmp_path)
-    assert str(error.value) == "s0: reads image; grounding needs regions with boxes and a caption"
-    with pytest.raises(DataError) as error:
-        Grounding().build().run(subject("image caption", examples=[replace(EXAMPLES[0], facts={})]), tmp_path)
-    assert str(error.value) == (
+    message = refusal(Grounding().build().run, subject("image"), tmp_path)
+    assert message == "s0: reads image; grounding needs regions with boxes and a caption"
+    message = refusal(
+        Grounding().build().run, subject("image caption", examples=[replace(EXAMPLES[0], facts={})]), tmp_path
+    )
+    assert message == (
         "annotations: the data set has no boxes for the captions' phrases; name a folder of Flickr30k Entities"
     )
 
 
-def test_an_input_that_an_objective_makes_is_left_out(tmp_path):
-    """A step that was pretrained with a second caption is looked into with the first."""
-    inputs = {**Pictured().inputs(), "second": Text(fields=("second",), token_type=1)}
-    bert = compose(Pictured().backbone_config(), inputs, Pictured().generator_config(), texts=TEXTS).eval()
-    result = Grounding(active_threshold=0).build().run(subject("image caption second", models=[bert]), tmp_path)
-    alone = Grounding(active_threshold=0).build().run(subject("image caption", models=[bert]), tmp_path)
-    assert result == alone
+def test_attention_from_words_to_regions_is_that_of_transformers_itself():
+    bert = model()
+    lengths = [EXAMPLES[0], replace(EXAMPLES[1], inputs={**EXAMPLES[1].inputs, "caption": "the cat"})]
+    for entry, weights in zip(lengths, attention(bert, lengths, ("image", "caption"), "caption", "image"), strict=True):
+        regions = bert.embedders["image"](**collate(bert, [entry], ["image"]).inputs["image"]).states
+        start, end = (
+            bert.backbone.embed(torch.tensor([[mark]])) for mark in (bert.backbone.start_id, bert.backbone.end_id)
+        )
+        words = bert.backbone.embed(torch.tensor([bert.backbone.encode_text(entry.inputs["caption"])]))
+        bert.backbone.model.set_attn_implementation("eager")
+        with torch.no_grad():
+            row = torch.cat([start, regions, end, words], 1)
+            out = bert.backbone.model.base_model(inputs_embeds=row, output_attentions=True).attentions
+        bert.backbone.model.set_attn_implementation("sdpa")
+        assert torch.allclose(weights, torch.stack([layer[0, :, 5:, 1:4] for layer in out]), atol=1e-5)
+
+
+def test_heads_are_counted_as_visualbert_counts_them():
+    """Two heads by hand: one is correct and attends to regions, the other is correct more often but hardly attends."""
+    tally = Tally()
+    fits = torch.tensor([True, False])
+    for looked in ([[0.5, 0.1], [0.06, 0.04]], [[0.2, 0.6], [0.06, 0.04]]):
+        tally.add(torch.tensor([looked]), fits, surest=1)
+    assert tally.right.tolist() == [[1, 2]] and tally.percent(tally.regions).tolist() == [
+        [pytest.approx(70), pytest.approx(10)]
+    ]
+    assert tally.rank_heads(0) == [(0, 1), (0, 0)]
+    assert tally.rank_heads(0.2) == [(0, 0)] and tally.rank_heads(0.2, active=False) == [(0, 1)]
+    assert (tally.confident, tally.any_region, tally.at_best) == (0, 1.0, 2)

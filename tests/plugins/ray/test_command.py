@@ -23,7 +23,6 @@ class TestRay(CommandSuite):
     "arguments",
     [
         ("shards", "features", "extract", "pictures", "r.h5", "--type", "roi"),
-        ("shards", "generate", "run", "pictures", "--out", "a.jsonl", "--shards", "3"),
         ("run", "toy.toml", "--seeds", "3"),
     ],
 )

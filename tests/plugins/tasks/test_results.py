@@ -4,10 +4,10 @@ import json
 import random
 
 import pytest
-from kit import published
-from kit.results import ANNOTATIONS, ITEMS, PEOPLE, VCR, assert_read_again, assert_refused, cells, score
+from kit.refusals import refusal
+from kit.results import ANNOTATIONS, ITEMS, PEOPLE, VCR, assert_read_again
 from mmgen_data import Vqa
-from mmgen_tasks import ChoiceAccuracy, Nlvr2, PairAccuracy, Vcr, VqaAccuracy
+from mmgen_tasks import ChoiceAccuracy, PairAccuracy, Vcr, VqaAccuracy
 
 from mmgen.errors import DataError
 from mmgen.examples import Example, Prediction
@@ -33,23 +33,6 @@ def test_vqa_results_are_scored(files, tmp_path):
     assert scores == {"accuracy": pytest.approx(200 / 3), "yes/no": 0, "number": 100, "other": pytest.approx(100)}
 
 
-def test_pairs_are_scored_against_those_of_a_recipe(files, tmp_path):
-    folder = published.nlvr2(tmp_path)
-    (tmp_path / "toy.toml").write_text(
-        'name = "toy"\n[backbone]\ntype = "bert"\n[inputs.statement]\ntype = "text"\n[objectives.own]\n'
-        'type = "true_or_false"\n[steps.own]\ninputs = ["statement"]\ntrain = ["backbone"]\nobjectives = ["own"]\n'
-        f'[data]\ntype = "nlvr2"\nfolder = "{folder}"\ntest_split = "dev"\n'
-    )
-    ours, theirs = files(
-        ours_csv="dev-850-0-0,true\ndev-850-1-0,False\n",
-        theirs_csv="dev-850-0-0,True\ndev-850-1-0,True\n",
-    )
-    done = score(ours, "--against", theirs, "--references", tmp_path / "toy.toml", "--metric", "pair_accuracy")
-    assert done.exit_code == 0, done.output
-    assert cells(done.output)["accuracy"][:3] == ["100.00", "50.00", "+50.00"]
-    assert cells(done.output)["consistency"][:2] == ["100.00", "0.00"]
-
-
 def test_vcr_probabilities_are_scored(files, tmp_path):
     path, _ = files(ours_csv=VCR, val_jsonl="".join(json.dumps(item) + "\n" for item in ITEMS))
     examples = Vcr(folder=tmp_path, subtask="both", **TRAIN).build().split("val")
@@ -70,17 +53,15 @@ def test_rationales_need_examples_with_the_right_answer(files):
 @pytest.mark.parametrize(
     ("metric", "name", "text", "words"),
     [
-        (VqaAccuracy, "r_json", '{"answers": []}', "r.json: has no list 'results'"),
         (VqaAccuracy, "r_json", '[{"question_id": 1, "answer": "a"}, {"question_id": 1, "answer": "b"}]',
          "r.json: results[1]: duplicate question_id '1'"),
         (PairAccuracy, "r_csv", "a-1-1-0,perhaps\n", "r.csv:1: a line must be IDENTIFIER,True or IDENTIFIER,False"),
-        (ChoiceAccuracy, "r_csv", VCR.replace("0.7", "nan", 1), "r.csv:2: probabilities must be numbers"),
         (ChoiceAccuracy, "r_csv", VCR + "val-9,1\n", "r.csv:5: values: 2, columns: 21"),
     ],
 )  # fmt: skip
 def test_results_that_cannot_be_used(files, metric, name, text, words):
     (path,) = files(**{name: text})
-    assert_refused(lambda: metric.result_files().read(path, []), words)
+    assert words in refusal(metric.result_files().read, path, [])
 
 
 def shares(n):
@@ -107,7 +88,5 @@ def test_numbers_stay_numbers_and_missing_predictions_are_not_written():
         {"26": "red", "007": {"label": "no"}}, [Example("26", {}), Example("007", {})]
     )
     assert json.loads(text) == [{"question_id": 26, "answer": "red"}, {"question_id": "007", "answer": "no"}]
-    for metric, example_id in ((VqaAccuracy, "7"), (PairAccuracy, "a-1-1-0"), (ChoiceAccuracy, "a-answer")):
-        with pytest.raises(DataError, match=r"example '|no prediction for 'a-answer'"):
-            metric.result_files().write({}, [Example(example_id, {}, facts={"item": "a"})])
-    assert Nlvr2.labels == ("truth",)
+    with pytest.raises(DataError, match="no prediction for 'a-answer'"):
+        ChoiceAccuracy.result_files().write({}, [Example("a-answer", {}, facts={"item": "a"})])

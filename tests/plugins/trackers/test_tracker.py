@@ -13,9 +13,6 @@ from mmgen_trackers import MLflow, TensorBoard, Trackio, WandB
 
 from mmgen.cli.recipes import check
 from mmgen.parts import RunInfo
-from mmgen.recipe.load import load
-from mmgen.registry import installed
-from mmgen.runs.run import run
 from mmgen.testing import CallbackSuite
 
 CONFIGS = {"tensorboard": TensorBoard, "wandb": WandB, "trackio": Trackio, "mlflow": MLflow}
@@ -142,11 +139,9 @@ def test_a_resumed_step_goes_on_in_the_same_tracker_run(services, tmp_path):
     assert json.loads((tmp_path / "trackers" / "wandb.json").read_text()) == {"first": "id-7"}
 
 
-@pytest.mark.parametrize("missing", [True, False])
-def test_check_names_a_missing_package_with_its_place(monkeypatch, tmp_path, missing):
+def test_check_names_a_missing_package_with_its_place(monkeypatch, tmp_path):
     find_spec = importlib.util.find_spec
-    spec = None if missing else find_spec("json")
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec if name == "wandb" else find_spec(name))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "wandb" else find_spec(name))
     recipe = tmp_path / "toy.toml"
     recipe.write_text(toys.recipe() + "\n[callbacks.mine]\ntype = 'wandb'\n")
     line = len(recipe.read_text().splitlines()) - 1
@@ -155,15 +150,4 @@ def test_check_names_a_missing_package_with_its_place(monkeypatch, tmp_path, mis
         f"{recipe}:{line}: callbacks.mine: the package 'wandb' is not installed; in a checkout of mmgen, run: pip "
         'install ".[wandb]"; a run goes on without this callback\n'
     )
-    assert result.exit_code == 0 and result.stderr == expected * bool(missing) and "no errors" in result.stdout
-
-
-@pytest.mark.slow
-def test_a_run_is_tracked(services, tmp_path, no_page):
-    image = {"image": {"type": "regions", "extractor": toys.ROI}}
-    step = {"first": {"inputs": ["image"], "train": ["image", "backbone"]}}
-    (tmp_path / "toy.toml").write_text(toys.recipe(output=str(tmp_path), inputs=image, steps=step))
-    recipe = load(tmp_path / "toy.toml", installed(), None, ['callbacks.tensorboard.type="tensorboard"'])[0]
-    run(recipe)
-    calls = services["tensorboard"]
-    assert any(name == "score/relevance" for (name, _), _ in calls.named("add_scalar")), calls.named("add_scalar")
+    assert result.exit_code == 0 and result.stderr == expected and "no errors" in result.stdout

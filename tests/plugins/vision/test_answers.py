@@ -5,37 +5,13 @@ import random
 
 import pytest
 from kit.oracles import ORACLES
-from mmgen_vision.answers import CONTRACTIONS, accuracy, agreement, normalise
+from mmgen_vision.answers import accuracy, agreement, normalise
 
 
 def test_vqa_accuracy_equals_the_official_one():
     cases = json.loads((ORACLES / "vqa_accuracy.json").read_text(encoding="utf-8"))
     differ = [case for case in cases if round(accuracy(case["answer"], case["answers"]), 2) != case["accuracy"]]
     assert len(cases) == 300 and not differ
-
-
-@pytest.mark.parametrize(
-    ("answer", "answers", "percent"),
-    [
-        ("red", ("red",) * 10, 100),
-        ("Red", ("red",) * 10, 0),  # all people agree, so no answer is normalised
-        ("red.", ("red",) * 10, 0),
-        (" red\n", ("red",) * 10, 100),
-        ("Red", ("red",) * 9 + ("blue",), 100),
-        ("red", ("blue",) * 9 + ("red",), 30),
-        ("red", ("blue",) * 8 + ("red",) * 2, 60),
-        ("red", ("blue",) * 7 + ("red",) * 3, 90),
-        ("red", ("blue",) * 6 + ("red",) * 4, 100),
-        ("2", ("two",) * 4 + ("three",) * 6, 100),
-        ("the 2.", ("two",) * 2 + ("three",) * 8, 60),
-        ("dont", ("don't",) * 3 + ("no",) * 7, 90),
-        ("green", ("red",) * 5 + ("blue",) * 5, 0),
-        ("2000", ("2,000",) * 3 + ("many",) * 7, 90),
-    ],
-)
-def test_vqa_accuracy_of_cases_made_by_hand(answer, answers, percent):
-    assert accuracy(answer, answers) == pytest.approx(percent)
-    assert accuracy(answer, answers[::-1]) == pytest.approx(percent)
 
 
 @pytest.mark.parametrize(
@@ -62,18 +38,6 @@ def test_vqa_accuracy_of_cases_made_by_hand(answer, answers, percent):
 )
 def test_answers_are_normalised_as_officially(text, normal):
     assert normalise(text) == normal
-
-
-def test_a_contraction_is_found_without_one_of_its_apostrophes():
-    assert (
-        len(CONTRACTIONS) == 114
-    )  # the official 120 less I'm, I've and I'd've twice, let's and she's, which do nothing
-    assert [CONTRACTIONS[word] for word in ("y'alld've", "'ows'at", "ow's'at", "wont")] == [
-        "y'all'd've",
-        "'ow's'at",
-        "'ow's'at",
-        "won't",
-    ]
 
 
 def test_vqa_accuracy_and_agreement_leave_each_person_out_in_turn():

@@ -2,15 +2,13 @@
 
 import json
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 import pytest
 import torch
 from kit import toys
-from mmgen_vision.mentions_config import MentionsConfig
+from kit.weights import perturbed
 from mmgen_visualbert import VisualBertRegions
-from mmgen_vlbert import VlBertRegions
 
 from mmgen.examples import All, ResolvedExample
 from mmgen.inference.predictor import Predictor
@@ -21,13 +19,7 @@ from mmgen.registry import installed
 
 MENTIONS = ("question", "choice")
 RECIPE = toys.recipe(
-    backbone={
-        "type": "visualbert",
-        "num_hidden_layers": 1,
-        "hidden_size": 32,
-        "num_attention_heads": 2,
-        "vocab_size": 99,
-    },
+    backbone={"type": "visualbert", "vocab_size": 99},
     inputs={
         "question": {"type": "text"},
         "choice": {"type": "text"},
@@ -38,7 +30,6 @@ RECIPE = toys.recipe(
     metrics={"choices": {"type": "choice_accuracy"}},
     steps={
         "choices": {"inputs": [*MENTIONS, "image"], "train": ["backbone"], "objectives": ["choices"]},
-        "words": {"inputs": ["question", "choice"], "train": ["backbone"], "objectives": ["choices"]},
     },
 )
 SEEN = Record("seen", np.eye(3, dtype=np.float32), np.array([[0, 0, 0.5, 1]] * 3, np.float32))
@@ -57,9 +48,7 @@ def predictor(tmp_path):
         texts=["what does Casey see the dog Pat"] * 3,
         objectives=Objectives(recipe.objectives, {}),
     )
-    for parameter in model.parameters():
-        parameter.data += 0.3 * torch.randn_like(parameter)
-    return Predictor(model, recipe, "choices")
+    return Predictor(perturbed(model, 0.3), recipe, "choices")
 
 
 @pytest.mark.slow
@@ -89,19 +78,3 @@ def test_mentions_that_do_not_do(predictor, fields, labels, message):
     example = ResolvedExample("q", inputs, labels={"choices": ("Casey sees Pat", "the dog"), **labels})
     (answer,) = predictor.predict_all([example])
     assert message in answer.error
-
-
-class Toy(MentionsConfig):
-    type: Literal["toy"] = "toy"
-
-
-@pytest.mark.parametrize("cls", [Toy, VisualBertRegions, VlBertRegions])
-def test_a_field_for_each_text(cls):
-    assert cls().optional_fields() == () and cls().first_object == 0
-    config = cls(mentions=("question", "choice"))
-    assert config.optional_fields() == ("question_mentions", "choice_mentions")
-
-
-def test_the_fields_of_mentions_are_declared_once():
-    for cls in (VisualBertRegions, VlBertRegions):
-        assert not {"mentions", "first_object"} & cls.__annotations__.keys()

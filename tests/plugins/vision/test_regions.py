@@ -9,7 +9,6 @@ from mmgen_vision.box_words import all_words, box_in_words
 from mmgen_vision.boxes import iou
 from mmgen_vision.heads import published_head, region_layers
 from mmgen_vision.regions import plain, right
-from mmgen_vision.truths import LABELS, right_label, truth_of
 from torch import nn
 
 from mmgen.errors import DataError
@@ -19,18 +18,14 @@ from mmgen.examples import Example, Prediction
 @pytest.mark.slow
 def test_an_overlap_of_half_is_right_in_pixels_in_training_and_in_scoring():
     rng = random.Random(0)
-    pixels = [(rng.randint(200, 640), rng.randint(200, 640), rng.randint(4, 90), rng.randint(4, 90)) for _ in range(50)]
-    right_boxes = [(9 / w, 7 / h, (9 + 2 * a) / w, (7 + b) / h) for w, h, a, b in pixels]
-    half = torch.tensor([(9 / w, 7 / h, (9 + a) / w, (7 + b) / h) for w, h, a, b in pixels])  # in a store's precision
-    less = torch.tensor([(9 / w, 7 / h, (8 + a) / w, (7 + b) / h) for w, h, a, b in pixels])
-    for labels, predicted_boxes, expected in [(right_boxes, half, True), (right_boxes, less, False)]:
-        targets = [
-            bool(right(box.unsqueeze(0), label, "e")) for box, label in zip(predicted_boxes, labels, strict=True)
-        ]
-        examples_used = [Example(str(i), {}, (), {}, {"box": box}) for i, box in enumerate(labels)]
-        predicted = [Prediction(str(i), {"box": box, "index": 0}, 1.0) for i, box in enumerate(plain(predicted_boxes))]
-        accuracy = BoxAccuracy().build().score(predicted, examples_used).per_example["accuracy"]
-        assert targets == [expected] * len(labels) and accuracy == [100.0 * expected] * len(labels)
+    for _ in range(50):
+        w, h, a, b = rng.randint(200, 640), rng.randint(200, 640), rng.randint(4, 90), rng.randint(4, 90)
+        label = (9 / w, 7 / h, (9 + 2 * a) / w, (7 + b) / h)
+        for width, expected in ((a, True), (a - 1, False)):
+            box = torch.tensor([(9 / w, 7 / h, (9 + width) / w, (7 + b) / h)])  # in a store's precision
+            predicted = Prediction("a", {"box": plain(box)[0], "index": 0}, 1.0)
+            scores = BoxAccuracy().build().score([predicted], [Example("a", {}, labels={"box": label})])
+            assert bool(right(box, label, "e")) == expected and scores.values["accuracy"] == 100 * expected
 
 
 def test_intersection_over_union_is_that_of_cells():
@@ -53,24 +48,14 @@ def test_intersection_over_union_is_that_of_cells():
 def test_a_box_in_tenths():
     assert box_in_words([0.0, 0.26, 0.999, 1.0]) == "left0 top2 right9 bottom9"
     assert box_in_words([-0.2, 0.5, 0.1, 1.5]) == "left0 top5 right1 bottom9"
+    assert len({*all_words()}) == 40
 
 
-def test_every_word_of_a_box():
-    words = list(all_words())
-    assert len({*words}) == 40 and words[0] == "left0" and words[-1] == "bottom9"
-    assert {*box_in_words([0.4, 0.2, 0.8, 0.7]).split()} <= {*words}
-
-
-@pytest.mark.parametrize("name", ["cls", "classifier", "bert.classifier"])
-def test_a_head_of_any_name_is_taken(name):
-    weights = {f"{name}.weight": torch.ones(2, 4), f"{name}.bias": torch.zeros(2)}
-    assert published_head(weights, nn.Linear(4, 2), "answers").keys() == {"answers.weight", "answers.bias"}
-
-
-def test_the_head_of_another_task_is_ignored():
-    weights = {"cls.weight": torch.ones(3, 4), "cls.bias": torch.zeros(3)}
-    assert published_head(weights, nn.Linear(4, 2)) == {}
-    assert published_head({"cls.weight": torch.ones(3, 4)}, nn.Linear(4, 2)) == {}
+def test_a_head_of_any_name_is_taken_and_that_of_another_task_is_ignored():
+    for name in ("cls", "classifier", "bert.classifier"):
+        weights = {f"{name}.weight": torch.ones(2, 4), f"{name}.bias": torch.zeros(2)}
+        assert published_head(weights, nn.Linear(4, 2), "answers").keys() == {"answers.weight", "answers.bias"}
+    assert published_head({"cls.weight": torch.ones(3, 4), "cls.bias": torch.zeros(3)}, nn.Linear(4, 2)) == {}
     with pytest.raises(
         DataError, match="^the head is only half there: 'cls.bias' is missing, but 'cls.weight' is not; "
     ):
@@ -82,19 +67,3 @@ def test_layers_begin_as_in_bert():
     dense, logits = region_layers(64, 9)
     assert dense.weight.shape == (64, 64) and logits.weight.shape == (9, 64)
     assert abs(dense.weight.std().item() - 0.02) < 0.002 and not dense.bias.any() and not logits.bias.any()
-
-
-def test_a_label_names_its_truth():
-    assert [truth_of(label) for label in (*LABELS, "TRUE", True, False, "yes", 1, None)] == [
-        *(False, True, True, True, False),
-        *[None] * 3,
-    ]
-    assert [LABELS[truth] for truth in (False, True)] == ["False", "True"]
-
-
-def test_a_card_knows_the_right_label():
-    assert [right_label(Example("a", {}, labels=labels)) for labels in ({}, {"truth": False}, {"truth": True})] == [
-        {},
-        {"False": 1.0},
-        {"True": 1.0},
-    ]

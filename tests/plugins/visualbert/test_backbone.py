@@ -6,9 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from kit import reencoded
-from kit.visualbert import WORDS, D, backbone_of, build_model, examples, regions
-from mmgen_encoders import Bert
-from mmgen_generators import Masked
+from kit.visualbert import D, backbone_of, build_model, examples, regions
 from mmgen_objectives import SentenceImage
 from mmgen_objectives.tasks import AnswerClasses
 from mmgen_visualbert import VisualBert, published_weights
@@ -20,8 +18,6 @@ from transformers import (
 
 import mmgen.testing
 from mmgen.data.collate import Collator
-from mmgen.errors import PluginError
-from mmgen.model import compose
 from mmgen.sequence import EncodedInputs, lay_out
 from mmgen.tensors import Segment, Targets
 
@@ -210,19 +206,6 @@ def test_equal_to_transformers(visual_type):
     same(model.objective("match").head(model.backbone.pooled(states)), theirs.seq_relationship_logits)
 
 
-def test_new_rows_are_initialised_with_berts_first_rows():
-    torch.manual_seed(0)
-    model = compose(
-        VisualBert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4),
-        {"image": regions()},
-        Masked(),
-        texts=[WORDS] * 3,
-    )
-    types = model.backbone.model.bert.embeddings.token_type_embeddings.weight
-    places = model.backbone.positions.weight
-    assert torch.equal(types[2:], types[:2]) and torch.equal(places[-1], places[0])
-
-
 @pytest.mark.parametrize("fuse", ["early", pytest.param("late", marks=pytest.mark.slow)])
 @torch.no_grad()
 def test_packed_training_and_cached_generation_equal_the_naive_ones(fuse):
@@ -233,13 +216,3 @@ def test_packed_training_and_cached_generation_equal_the_naive_ones(fuse):
     words = (prefix.slots.layout.real & (prefix.slots.positions >= 0)).sum(1)
     assert prefix.free.squeeze(1).tolist() == words.tolist()
     reencoded.assert_matches_reencoding(model, some)
-
-
-def test_other_backbones_are_refused():
-    with pytest.raises(PluginError, match='visualbert_regions needs the backbone "visualbert"'):
-        compose(
-            Bert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4),
-            {"image": regions()},
-            Masked(),
-            texts=[WORDS] * 3,
-        )

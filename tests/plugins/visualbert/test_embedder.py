@@ -21,11 +21,9 @@ class TestRegions(mmgen.testing.EmbedderSuite):
         return VisualBertRegions(width=D, fingerprint={"extractor": "toy"}, fields=("image",), mentions=("caption",))
 
     def examples(self):
+        mentions = [All(((2, 9, (0, n)),)) for n in range(2)]
         return [
-            Example(
-                f"e{n}",
-                {"caption": "a red cat", "image": record("p", 2 + n), "caption_mentions": All(((2, 9, (0, n)),))},
-            )
+            Example(f"e{n}", {"caption": "a red cat", "image": record("p", 2 + n), "caption_mentions": mentions[n]})
             for n in range(2)
         ]
 
@@ -55,46 +53,21 @@ def test_regions_get_the_mean_position_of_the_words_that_mention_them(scale):
     assert not regions_of[0].any() and not added[0][~aligned.of("image")[0]].any()
 
 
-def test_two_pictures_have_a_type_each():
-    model = build_model(inputs={"caption": Text()})
-    pair = replace(examples()[0], inputs={"caption": "a cat", "image": All((record("a", 2), record("b", 1)))})
-    slots = model.prefix(Collator(model, model.inputs, ())([pair])).slots
-    image_slots = slots.of("image")[0]
-    assert slots.types[0][image_slots].tolist() == [2, 2, 3] and slots.positions[0][image_slots].tolist() == [-1] * 3
-
-
-def test_the_type_of_a_single_picture_does_not_depend_on_the_batch():
-    model = build_model(inputs={"caption": Text()}, visual_type=1)
+@pytest.mark.parametrize("visual_type", [0, 1])
+def test_two_pictures_have_a_type_each_and_one_has_its_own_in_any_batch(visual_type):
+    model = build_model(inputs={"caption": Text()}, visual_type=visual_type)
+    single = Example("single", {"caption": "a cat", "image": record("a", 2)})
     pair = Example("pair", {"caption": "a cat", "image": All((record("a", 2), record("b", 1)))})
-    single = Example("single", {"caption": "a cat", "image": All((record("a", 2),))})
     slots = model.prefix(Collator(model, model.inputs, ())([pair, single])).slots
-    types = [row[image_slots].tolist() for row, image_slots in zip(slots.types, slots.of("image"), strict=True)]
-    assert types == [[2, 2, 3], [3, 3]]
-
-
-@torch.no_grad()
-def test_mentions_are_of_the_first_picture():
-    model = build_model(inputs={"caption": Text()}, mentions=("caption",), max_regions=2)
-    pair = Example("e", {"caption": "a cat", "image": All((record("a", 3), record("b", 2)))})
-    with_mentions = replace(
-        pair, inputs=pair.inputs | {"caption_mentions": All(((0, 5, (2,)),))}
-    )  # of an unread region
-    plain, with_mentions = (
-        model.prefix(Collator(model, model.inputs, ())([example])).slots.states for example in (pair, with_mentions)
-    )
-    assert torch.equal(plain, with_mentions)
+    types = [row[shown].tolist() for row, shown in zip(slots.types, slots.of("image"), strict=True)]
+    assert types == [[2, 2, 3], [2 + visual_type] * 2]
+    assert (slots.positions[slots.of("image")] == -1).all()
 
 
 def test_six_coordinates():
-    model = build_model(inputs={"caption": Text()}, coordinates=True)
-    assert model.embedders["image"].projection.in_features == D + 6
-    boxes = torch.tensor([[[0.1, 0.2, 0.5, 0.9]]])
-    assert torch.allclose(model.embedders["image"].where(boxes), torch.tensor([[[0.1, 0.2, 0.5, 0.9, 0.4, 0.7]]]))
-
-
-def test_larger_coordinates():
     boxes = torch.tensor([[[0.0, 0.25, 0.5, 1.0]]])
-    plain = build_model(inputs={"caption": Text()}, coordinates=True).embedders["image"]
-    larger = build_model(inputs={"caption": Text()}, coordinates=True, coordinate_scale=8).embedders["image"]
-    assert plain.where(boxes).tolist() == [[[0.0, 0.25, 0.5, 1.0, 0.5, 0.75]]]
-    assert larger.where(boxes).tolist() == [[[0.0, 2.0, 4.0, 8.0, 4.0, 6.0]]]
+    for scale in (1, 8):
+        settings = {"coordinates": True, "coordinate_scale": scale}
+        embedder = build_model(inputs={"caption": Text()}, **settings).embedders["image"]
+        assert embedder.projection.in_features == D + 6
+        assert embedder.where(boxes).tolist() == [[[scale * x for x in (0.0, 0.25, 0.5, 1.0, 0.5, 0.75)]]]
