@@ -92,6 +92,27 @@ class Generation:
 
 
 @dataclass(frozen=True)
+class Likelihood(Generation):
+    """How probable a text is; `score` is the mean log-probability of its tokens, the end included.
+
+    log_probabilities  of each token, the end last
+    kind               "exact", or what they are, such as "of one drawn order" (`Generator.likelihood_kind`)
+    pieces             each token as text, and its log-probability; an evaluation leaves them out
+    words              likewise, each word of the text: the sum over its tokens
+    """
+
+    log_probabilities: tuple[float, ...] = ()
+    kind: str = "exact"
+    pieces: tuple[tuple[str, float], ...] = ()
+    words: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def log_probability(self) -> float:
+        """The log-probability of the text."""
+        return sum(self.log_probabilities)
+
+
+@dataclass(frozen=True)
 class Prediction:
     """One prediction for one example, other than a text. `value` is JSON, by the kind of prediction:
 

@@ -17,16 +17,20 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from .configs import PROMPT
-from .errors import DataError
+from .errors import DataError, UnavailableError
 from .examples import LOG_PROBABILITY, Example, Generation, Prediction, ResolvedExample, ScoreKind
 from .parts import Backbone, Part, Reader
 from .prompts import AVOID, PROMPT_COUNTS, behind_prompts, padded, prompts_of, texts_to_avoid
 from .sequence import Sequencer
-from .tensors import Batch, Hiding, Loss, Tail, Targets
+from .tensors import Batch, Hiding, Loss, Tail, Targets, apply
 
+HEAD_SLOTS = 1024  # predicted slots per call of the vocabulary head, to limit the memory of logits
+MASK_NAME = "[MASK]"  # a blank in partly written texts, whatever the tokenizer's mask token is
 REMEMBERED = 300_000  # texts whose tokens are kept; VQA has 250,000 questions to learn from
 
 
@@ -111,7 +115,7 @@ class TextTargets(TargetReader):
 
     def __init__(self, backbone: Backbone, max_tokens: int) -> None:
         self.encode, self.end_id, self.max_tokens = backbone.text_encoder, backbone.end_id, max_tokens
-        self.pad_id = backbone.pad_id
+        self.pad_id, self.mask_id = backbone.pad_id, backbone.mask_id
         self._known: dict[str, list[int]] = {}  # tokens of targets: the same ones come again every epoch
 
     @abc.abstractmethod
@@ -161,6 +165,33 @@ class TextTargets(TargetReader):
         tokens = [min(self.encode.count(text) + 1, self.max_tokens) for text in example.targets]
         return sum(map(self.slots, tokens)) + sum(map(self.encode.count, prompts_of(example)))
 
+    def with_blanks(self, text: Any) -> list[int]:
+        """The tokens of a partly written text, without its end: the mask token for each [MASK]. Raises DataError."""
+        if not isinstance(text, str):
+            raise DataError(f"'text' must be a string with {MASK_NAME} where a token is missing, not {text!r:.40}")
+        first, *rest = text.split(MASK_NAME)
+        tokens = self._piece(first)
+        for piece in rest:
+            tokens += [self.mask_id, *self._piece(piece)]
+        if not rest:
+            raise DataError(f"'text' has no gap ({text!r:.60}); write {MASK_NAME} for each token to fill in")
+        if len(tokens) >= self.max_tokens:
+            raise DataError(
+                f"'text' has {len(tokens)} tokens, but max_tokens is {self.max_tokens}, including the end; use a "
+                "shorter text"
+            )
+        return tokens
+
+    def _piece(self, text: str) -> list[int]:
+        """The tokens of a piece between gaps. A blank at its end would be a token of its own for some tokenizers.
+        Raises DataError for unknown words, which would be lost in the text."""
+        (tokens,) = self.encode([text.rstrip()])
+        unknown = self.encode.special_ids
+        if not unknown.isdisjoint(tokens):
+            word = next((word for word in text.split() if not unknown.isdisjoint(self.encode([word])[0])), text)
+            raise DataError(f"'text' has {word!r:.60}, which the encoder's vocabulary cannot write; replace it")
+        return tokens
+
     def _tokenise(self, texts: Sequence[str]) -> list[list[int]]:
         if len(self._known) > REMEMBERED:
             self._known.clear()
@@ -196,18 +227,22 @@ class Objective(Part, abc.ABC):
 
 
 class Generator(Objective):
-    """An objective that can also write.
+    """An objective that can also write, and say how probable a text is.
 
     needs              what it needs of `Backbone.masks`: "any", or "causal" if left to right is enough
     reads_as_laid_out  whether training reads the rows of `TextTargets.lay_out` unchanged. If not (`collate` or
                        `forward` masks words, or draws an order), attention maps and probes refuse
     score_kind         what the score of a text is: "log-probability", or "confidence" (0 to 1)
+    likelihood_kind    what `likelihood` is: "exact", or in words
+    blanks_read        what `blank_states` reads beside the inputs: "what stands before", or "all other words"
     """
 
     reader: TextTargets
     needs: ClassVar[Literal["any", "causal"]] = "any"
     reads_as_laid_out: ClassVar[bool] = True
     score_kind: ClassVar[ScoreKind] = LOG_PROBABILITY
+    likelihood_kind: ClassVar[str] = "exact"
+    blanks_read: ClassVar[str] = "what stands before"
 
     @property
     def max_tokens(self) -> int:
@@ -220,6 +255,58 @@ class Generator(Objective):
         has prompts. Draws with the examples' `batch.seeds` (`mmgen.sampling`), so that a text is the same alone and in
         a batch. Obeys every option, or raises UnavailableError. `options`: of the class
         `mmgen.configs.GeneratorConfig.decoding`."""
+
+    def predicting_states(self, model: Sequencer, batch: Batch, tail: Tail) -> tuple[Tensor, Tensor]:
+        """The states (n, H) of a tail's slots that predict, and the tokens (n,) to predict, in the order of the tail's
+        rows."""
+        rows, target_ids = model.rows(batch, tail)
+        predicted = target_ids != -100
+        return model.backbone.states_at(rows, predicted), target_ids[predicted]
+
+    def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
+        assert targets.tail is not None  # laid out by the reader
+        states, target_ids = self.predicting_states(model, batch, targets.tail)
+        return Loss({"loss": -log_probabilities(model.backbone, states, target_ids).sum()})
+
+    def likelihood(self, model: Sequencer, batch: Batch, examples: Sequence[Example]) -> Tensor:
+        """(n,) the log-probability of every token of all targets of B examples, in order, given the inputs and the
+        tokens before it. `batch`: of the examples, as for training. Raises UnavailableError for a generator whose loss
+        is another (`reads_as_laid_out`)."""
+        tail = batch.tail
+        if tail is None or not self.reads_as_laid_out:
+            raise UnavailableError(f"{type(self).__name__} does not say how probable a text is")
+        return log_probabilities(model.backbone, *self.predicting_states(model, batch, tail))
+
+    def blank_states(self, model: Sequencer, batch: Batch, texts: Sequence[Sequence[int]]) -> Tensor:
+        """(K, H) the states that predict the first blank of each of K texts for the input of a batch of one: token ids
+        with `mask_id` at blanks, the end last. Raises UnavailableError for a generator that cannot."""
+        if not self.reads_as_laid_out:
+            raise UnavailableError(f"{type(self).__name__} fills no blanks")
+        return self._states_at_blanks(
+            model, batch, self.reader.lay_out([[t[: t.index(self.reader.mask_id) + 1] for t in texts]])
+        )
+
+    def _states_at_blanks(self, model: Sequencer, batch: Batch, tail: Tail) -> Tensor:
+        """(n, H) the states of the slots that predict blanks, behind the prompt of the batch."""
+        tail = apply(tail, lambda tensor: tensor.to(model.device))
+        if (prompts := batch.label(PROMPT)) is not None:
+            tail = behind_prompts(tail, prompts[:, :1].expand(-1, int(tail.layout.group.max()), -1), self.reader.pad_id)
+        states, target_ids = self.predicting_states(model, batch, tail)
+        return states[target_ids == self.reader.mask_id]
+
+
+def log_probabilities(backbone: Backbone, states: Tensor, target_ids: Tensor) -> Tensor:
+    """(n,) log-probabilities of tokens (n,) at slots with these states (n, H)."""
+
+    def chunk(states: Tensor, target_ids: Tensor) -> Tensor:
+        return -F.cross_entropy(backbone.logits(states).float(), target_ids, reduction="none")
+
+    pieces = [slice(first, first + HEAD_SLOTS) for first in range(0, max(1, len(states)), HEAD_SLOTS)]
+    chunks = [(states[piece], target_ids[piece]) for piece in pieces]
+    if len(chunks) == 1:
+        return chunk(*chunks[0])
+    # checkpointing: the backward pass computes the logits again instead of storing them
+    return torch.cat([checkpoint(chunk, *part, use_reentrant=False) for part in chunks])
 
 
 def init_layer_from(layer: nn.Module, model: Sequencer, name: str) -> None:

@@ -19,7 +19,7 @@ from ..errors import PluginError, as_mmgen_error, did_you_mean
 from ..progress import tell
 from ..registry import installed, load_files
 from ..training.signals import stop_signals_as_ctrl_c
-from .answers import generate, predict
+from .answers import fill, generate, likelihood, predict
 from .models import export, info, probe, push
 from .parts import plugin, plugins, problems, schema
 from .recipes import check, init, run, show
@@ -38,7 +38,7 @@ ENVIRONMENT = {  # of libraries, which read it when they are imported
 GROUPS = {  # heading in the help -> its commands
     "Start": (run, init, check, show, report),
     "Your data": (data, features),
-    "Use a trained run": (generate, predict, export, push, info, probe),
+    "Use a trained run": (generate, predict, likelihood, fill, export, push, info, probe),
     "Evaluate": (score, compare),
     "Extend": (plugins, plugin, schema),
 }

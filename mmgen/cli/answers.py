@@ -1,8 +1,10 @@
-"""The commands that query a run: generate, predict."""
+"""The commands that query a run: generate, predict, likelihood, fill."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +17,7 @@ from ..progress import Bars, Progress, tell
 
 if TYPE_CHECKING:
     from ..decoding import DecodingConfig
-    from ..inference.predictor import Predictor
+    from ..inference.predictor import Predictor, Task
     from ..inference.query import Query
 
 SHOWN = 5  # labels, choices or boxes of a prediction that the terminal shows
@@ -110,6 +112,39 @@ def predict(form: str | None, data: Path | None, split: str | None, **options: A
     tell(f"{out}: written")
 
 
+@click.command()
+@run_argument
+@click.argument("file", type=FILE)
+@repeated("--step", "steps", "NAME", "The step whose weights to use; by default the best one that reads these inputs.")
+@click.option("--out", type=FILE, help="Write the answers to this file, as JSONL.")
+@goes_on("answers in --out are kept; run the same command again to continue")
+def likelihood(run: Path, file: Path, steps: Sequence[str], out: Path | None) -> None:
+    """Say how probable given texts are.
+
+    FILE has lines of JSON with the inputs of a step of the run folder RUN, and "text" or a list of "texts". The answers
+    have the log-probability of each text, of its tokens and of its words."""
+    from ..files import refuse_overwriting
+    from ..inference.load import load_for
+    from ..inference.predictor import Predictor
+    from ..inference.query import read_sources, with_texts_of_line
+
+    refuse_overwriting("--out", out, [file])
+    queries = [with_texts_of_line(query) for query in read_sources([file])]
+    answer_all(load_for(run, queries, steps[-1] if steps else None), queries, out, Predictor.measure)
+
+
+@click.command()
+@query_options
+@click.option("--text", required=True, help="A text with [MASK] for each blank, which is one word of the vocabulary.")
+@click.option("--top", default=5, show_default=True, type=click.IntRange(1, 1000), help="Number of words and fillings.")
+def fill(text: str, top: int, **options: Any) -> None:
+    """Fill the blanks of a text: the most probable words of each, and the most probable fillings of all.
+
+    SOURCES and --input are as for `mmgen generate`; the text is filled for each. A generator that writes from left to
+    right reads what stands before a blank, one that writes in any order all other words: the last line says which."""
+    _answer(writes=True, blanks=(text, top), **options)
+
+
 def _answer(
     pairs: Sequence[str],
     run: Path,
@@ -122,8 +157,10 @@ def _answer(
     n: int | None = None,
     seed: int | None = None,
     writes: bool = False,
+    blanks: tuple[str, int] | None = None,
 ) -> None:
-    """Answer queries: write `n` texts for each, drawn with `seed`; or predict."""
+    """Answer queries: write `n` texts for each, drawn with `seed`; fill the blanks of a text with so many words; or
+    predict."""
     pairs = [*pairs, *([f"caption={caption}"] if caption else [])]
     if not sources and not pairs:
         raise MmgenError("no input; give a picture, a folder, a JSONL file, --input NAME=VALUE, or --caption")
@@ -133,13 +170,18 @@ def _answer(
     from ..files import refuse_overwriting
     from ..inference.answers import shard_path
     from ..inference.load import load_for
+    from ..inference.predictor import Predictor
     from ..inference.query import named_values, read_sources
     from ..recipe.layers import setting_table
 
     refuse_overwriting("--out", out, sources)
     queries = read_sources(sources, named_values(pairs))
-    predictor, decoding = load_for(run, queries, steps[-1] if steps else None, sets, writes), None
-    if writes:
+    predictor = load_for(run, queries, steps[-1] if steps else None, sets, writes)
+    decoding: DecodingConfig | Task | None = None
+    if blanks:
+        queries = [replace(query, texts=blanks[:1]) for query in queries]
+        decoding = partial(Predictor.fill_blanks, top=blanks[1])
+    elif writes:
         keys = [key for setting in sets for key in setting_table(setting)[0].get("decoding", {})]
         decoding = predictor.decoding(n, {key: getattr(predictor.recipe.decoding, key) for key in keys})
     first, last = (len(queries) * number // part.count for number in (part.number - 1, part.number))
@@ -151,12 +193,12 @@ def answer_all(
     predictor: Predictor,
     queries: Sequence[Query],
     out: Path | None = None,
-    decoding: DecodingConfig | None = None,
+    decoding: DecodingConfig | Task | None = None,
     seed: int | None = None,
 ) -> None:
     """Write the answer to each query as a line of JSON to a file, which goes on after a stop; or else print it, with
-    its remarks. Then print how many queries could not be read, the step, and the seed of texts that are sampled. Raises
-    MmgenError if the only query, or every query, cannot be read."""
+    its remarks. Then print how many queries could not be read, the step, and the seed of texts that are sampled.
+    `decoding`: see `Predictor.answers`. Raises MmgenError if the only query, or every query, cannot be read."""
     from ..inference.answers import AnswersFile, lines_of
 
     file, answers = AnswersFile(out) if out else None, list[Mapping[str, Any]]()
@@ -166,6 +208,7 @@ def answer_all(
         tell(f"{file.partial}: {len(file.done)} answers are kept; to start over, delete this file", err=True)
         queries = [query for query in queries if query.id not in file.done]
     doing, done = ("writing", "written") if predictor.kind == "text" else ("predicting", "predicted")
+    doing, done = ("reading", "read") if callable(decoding) else (doing, done)
     with (Bars() if file else Progress()).task(f"{predictor.step}: {doing}", len(queries), "examples") as advance:
         for query, answer in zip(queries, predictor.answers(queries, decoding, seed=seed), strict=True):
             if answer.error and len(queries) == 1 and not file:
@@ -178,6 +221,8 @@ def answer_all(
                 for remark in answer.remarks:
                     tell(f"{query.where}: {remark}", err=True)
             advance()
+    if callable(decoding) and any("blanks" in answer for answer in answers):
+        tell(f"words of a blank follow from the inputs and {predictor.model.generator.blanks_read}", err=True)
     if file:
         file.finish()
         answers = [*lines_of(file.path)]
@@ -199,6 +244,16 @@ def _lines(answer: Mapping[str, Any]) -> list[str]:
 
     if "error" in answer:
         return [f"skipped: {answer['error']}"]
+    if "blanks" in answer:
+        blanks = [", ".join(f"{word} {share:.1%}" for word, share in words) for words in answer["blanks"]]
+        return [*blanks, *(f"{text['score']:6.2f}  {text['text']}" for text in answer["texts"])]
+    if "texts" in answer and "words" in answer["texts"][0]:
+        lines = []
+        for text in answer["texts"]:
+            kind = f" ({text['kind']})" if "kind" in text else ""
+            words = "  ".join(f"{word} {value:.2f}" for word, value in text["words"])
+            lines.append(f"{text['log_probability']:7.2f}{kind}  {text['text']}  ({words})")
+        return lines
     if "texts" in answer:
         return [
             f"{text['score']:6.2f}{' (confidence)' * ('score_kind' in text)}  {text['text']}"

@@ -11,8 +11,12 @@ from ..parts import Backbone
 
 def remarks(name: str, config: EmbedderConfig, backbone: Backbone, example: ResolvedExample) -> Iterator[str]:
     """Remarks on the text of one input of an example, where several fields are one text: a cut end, unknown words."""
-    limit, unknown_id = getattr(config, "max_tokens", None), getattr(backbone.tokenizer, "unk_token_id", None)
-    ids = backbone.encode_text(" ".join(config.texts(example)))
+    yield from remarks_on_text(name, " ".join(config.texts(example)), getattr(config, "max_tokens", None), backbone)
+
+
+def remarks_on_text(name: str, text: str, limit: int | None, backbone: Backbone) -> Iterator[str]:
+    """Remarks on a text of which only `limit` tokens are read."""
+    ids, unknown_id = backbone.encode_text(text), getattr(backbone.tokenizer, "unk_token_id", None)
     if limit and len(ids) > limit:
         yield f"{name} has {len(ids):,} tokens; only the first {limit} are read (max_tokens)"
     if unknown := sum(id_ == unknown_id for id_ in ids[:limit]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from operator import itemgetter
@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from accelerate.utils import gather_object
 
+from ..configs import LIKELIHOOD
 from ..data.collate import Collator, by_length
 from ..data.part_checks import predict_with, write_texts
 from ..data.seeds import seed_from, seeded
@@ -27,12 +28,16 @@ from ..progress import Progress
 from ..prompts import prompts_of
 from ..recipe.tables import GENERATOR, Recipe
 from ..storage import generations
+from ..tensors import Batch
 from ..training.context import StepContext, precision
+from .likelihood import likelihoods
 
 BATCH_SIZE = 32
 log = logging.getLogger("mmgen")
 # for progress and errors: the activity, its unit, and what to do if memory runs out
 WRITING, PREDICTING = ("writing", "texts", ADVICE_FEWER_TEXTS), ("predicting", "examples", ADVICE_SMALLER)
+READING = ("reading references", "examples", ADVICE_SMALLER)
+Way = Callable[[Model, Batch, Sequence[Example]], list[Any]]  # answers to a batch, collated as for training
 
 
 @torch.inference_mode()
@@ -66,20 +71,22 @@ def predict(
 
 def _answers(
     model: Model,
-    asked: DecodingConfig | str,
+    asked: DecodingConfig | str | Way,
     examples: Sequence[Example],
     inputs: Sequence[str],
     batch_size: int,
     context: StepContext | None = None,
 ) -> list[Any]:
-    """The answers of a model in eval mode: texts, by decoding options, or the predictions of an objective. For a step,
-    each process has its share of the batches."""
+    """The answers of a model in eval mode: texts, by decoding options, the predictions of an objective, or what a
+    function makes of targets. For a step, each process has its share of the batches."""
     objective, (where, unit, advice) = (asked, PREDICTING) if isinstance(asked, str) else (GENERATOR, WRITING)
     reads_targets = isinstance(asked, str) or model.generator.reader.reads_prompts
     collate = Collator(model, inputs, [objective] * reads_targets, predicting=True)
+    if callable(asked):
+        collate, (where, unit, advice) = Collator(model, inputs), READING
     rank, count, progress, dtype = 0, 1, Progress(), "fp32"
     say: Callable[[str], None] = log.warning
-    samples = not isinstance(asked, str) and asked.samples
+    samples = isinstance(asked, DecodingConfig) and asked.samples
     place = (context.seed, context.name) if context else (int(torch.randint(2**62, ())) if samples else 0,)
     if context:
         rank, count = context.accelerator.process_index, context.accelerator.num_processes
@@ -90,6 +97,8 @@ def _answers(
         with seeded(*place, "write", number), precision(dtype, model.device):
             read = [examples[index] for index in piece]
             collated = collate(read).to(model.device)
+            if callable(asked):
+                return asked(model, collated, read)
             if isinstance(asked, str):
                 return predict_with(model, asked, collated)
             seeds = [seed_from(*place, "write", example.id) for example in read] if samples else ()
@@ -112,10 +121,23 @@ def write_answers(model: Model, context: StepContext, recipe: Recipe, examples: 
     each prompt would have its own.
 
     A batch that runs out of memory is split in halves, separately in each process."""
-    accelerator, (objective, kind) = context.accelerator, recipe.predicts(context.name) or (GENERATOR, "text")
+    objective, kind = recipe.predicts(context.name) or (GENERATOR, "text")
     asked: DecodingConfig | str = recipe.decoding_of(context.name) if kind == "text" else objective
     if several := [e.id for e in examples if kind == "text" and len({*prompts_of(e)}) > 1]:
         raise DataError(f"example '{several[0]}' has several prompts; a split that is scored needs one per example")
+    file = generations.GENERATIONS if recipe.makes_texts(context.name) else generations.PREDICTIONS
+    _write(model, context, examples, asked, file)
+
+
+def write_likelihoods(model: Model, context: StepContext, recipe: Recipe, examples: Sequence[Example]) -> None:
+    """Write `likelihoods.jsonl` in the step's folder: of each example's targets. All processes call it."""
+    _write(model, context, examples, likelihoods, generations.LIKELIHOODS)
+
+
+def _write(
+    model: Model, context: StepContext, examples: Sequence[Example], asked: DecodingConfig | str | Way, file: str
+) -> None:
+    accelerator = context.accelerator
     model.to(accelerator.device).eval()  # inference mode would keep moved parameters from training later
     with torch.inference_mode():
         answers = _answers(model, asked, examples, context.step.inputs, BATCH_SIZE, context)
@@ -124,13 +146,19 @@ def write_answers(model: Model, context: StepContext, recipe: Recipe, examples: 
             generations.as_line(answer) if isinstance(answer, list) else json.dumps(asdict(answer), ensure_ascii=False)
             for answer in answers
         )
-        write_text(context.folder / answers_file(recipe, context.name), "".join(line + "\n" for line in lines))
+        write_text(context.folder / file, "".join(line + "\n" for line in lines))
     accelerator.wait_for_everyone()
 
 
-def answers_file(recipe: Recipe, step: str) -> str:
-    """The file of a step's texts or predictions, in its folder."""
-    return generations.GENERATIONS if recipe.makes_texts(step) else generations.PREDICTIONS
+def answers_files(recipe: Recipe, step: str) -> Mapping[str, Callable[..., None]]:
+    """The files of a step's texts or predictions, and of its references' likelihoods if a metric judges them -> the
+    function that writes the file into the step's folder."""
+    writes, judges = (
+        recipe.makes_texts(step),
+        any(LIKELIHOOD in config.judges for config in recipe.judging(step).values()),
+    )
+    files = {generations.GENERATIONS if writes else generations.PREDICTIONS: write_answers}
+    return files | ({generations.LIKELIHOODS: write_likelihoods} if judges else {})
 
 
 def read_answers(recipe: Recipe, step: str, folder: Path) -> list[Generation] | list[Prediction]:

@@ -57,16 +57,21 @@ def build_metrics(
 
 
 def score_step(
-    place: Path, answers: Sequence[Any], examples: Sequence[Example], metrics: Mapping[str, Metric], progress: Progress
+    place: Path,
+    answers: Sequence[Any],
+    examples: Sequence[Example],
+    metrics: Mapping[str, Metric],
+    progress: Progress,
+    likelihoods: Mapping[str, Sequence[Any]] | None = None,
 ) -> Scores:
-    """Scores of the texts or predictions in a step's folder, by the metrics that judge them. Raises RunError if their
-    ids and those of the examples differ."""
+    """Scores of the texts or predictions in a step's folder, by the metrics that judge them. `likelihoods`: what the
+    metrics of these names judge in their place. Raises RunError if their ids and those of the examples differ."""
     scores = dict[str, Scores]()
     if [answer.id for answer in answers] != [example.id for example in examples]:
         raise RunError(f"{place}: the ids differ from those of the data set's examples; run again with --fresh")
     with progress.task(f"{place.name}: scoring", len(metrics)) as advance:
         for name, metric in metrics.items():
-            scores[name] = check_scores(name, metric.score(answers, examples), examples)
+            scores[name] = check_scores(name, metric.score((likelihoods or {}).get(name, answers), examples), examples)
             advance()
     return merge_metrics(scores)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
-from ..examples import LOG_PROBABILITY, Generation, Prediction
+from ..examples import LOG_PROBABILITY, Generation, Likelihood, Prediction
 from ..files import write_errors
 from ..parts import Picture
 from ..progress import html_table
@@ -21,7 +21,9 @@ class Answer:
     """The answer of a step to one query.
 
     id          the id of the query
-    texts       the texts of a step that writes, best first
+    texts       the texts of a step that writes, best first; the texts whose likelihood was asked for, in their order
+                (`mmgen.examples.Likelihood`); or fillings of blanks
+    blanks      of each blank: its most probable words with their probabilities
     prediction  the prediction of a step that predicts a label, a choice, a region or boxes
     remarks     hints for the user: truncated texts, unknown words, a text that stutters or is cut
     choices     of a step that predicts a choice: the texts to choose from, if the query has them
@@ -37,6 +39,7 @@ class Answer:
     choices: tuple[str, ...] = ()
     error: str = ""
     seed: int | None = None
+    blanks: tuple[tuple[tuple[str, float], ...], ...] = ()
     pictures: tuple[Picture, ...] = field(default=(), repr=False, compare=False)  # of the query, for notebooks
 
     def __repr__(self) -> str:
@@ -78,13 +81,25 @@ class Answer:
             {"text": text.text, "score": round(text.score, 4)}
             | ({} if text.score_kind == LOG_PROBABILITY else {"score_kind": text.score_kind})
             | ({"prompt": text.prompt} if text.prompt else {})
+            | (_parts_of(text) if isinstance(text, Likelihood) else {})
             for text in self.texts
         ]
         made = self.prediction
         predicted = {"value": made.value, "score": round(made.score, 4), "choices": [*self.choices]} if made else {}
         line = {"id": self.id, "error": self.error, "texts": texts, **predicted, "seed": self.seed}
+        line["blanks"] = [_rounded(words) for words in self.blanks]
         line["remarks"] = [*self.remarks]
         return {name: value for name, value in line.items() if name == "value" or value not in ("", [], None)}
+
+
+def _parts_of(text: Likelihood) -> dict[str, Any]:
+    """The keys of a likelihood that other texts do not have; its kind only if it is not exact."""
+    parts = {"log_probability": round(text.log_probability, 4), "tokens": _rounded(text.pieces)}
+    return parts | {"words": _rounded(text.words)} | ({} if text.kind == "exact" else {"kind": text.kind})
+
+
+def _rounded(pairs: Iterable[tuple[str, float]]) -> list[list[Any]]:
+    return [[name, round(value, 4)] for name, value in pairs]
 
 
 class AnswersFile:

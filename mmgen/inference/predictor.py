@@ -8,6 +8,7 @@ import itertools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,11 @@ from pydantic import ValidationError
 
 from ..data.collate import Collator
 from ..data.part_checks import predict_with, write_texts
+from ..data.unread_text import remarks_on_text
 from ..decoding import DecodingConfig
 from ..errors import DataError, RunError, UnavailableError
 from ..evaluation.collapse import repeats_itself
+from ..evaluation.likelihood import fill, likelihoods, spelt
 from ..examples import Example, Generation
 from ..model import Model
 from ..oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry
@@ -30,12 +33,13 @@ from ..recipe.tables import GENERATOR, Recipe
 from ..storage.model_files import EXTRACTORS
 from ..storage.run_folder import RunFolder
 from .answers import Answer
-from .query import Query, queries_of
+from .query import Query, queries_of, with_texts
 from .query_names import StepNames
 from .query_pictures import QueryFeatures
 from .query_reader import Prepared, QueryReader, message, readable
 
 log = logging.getLogger("mmgen")
+Task = Callable[["Predictor", Sequence[Prepared]], list[Answer]]  # answers about the texts of queries
 
 
 class Predictor:
@@ -71,6 +75,7 @@ class Predictor:
         self.features = QueryFeatures(model, self.names.inputs, self.where, saved)
         doing, advice = ("writing", ADVICE_FEWER_TEXTS) if self.kind == "text" else ("predicting", ADVICE_SMALLER)
         self._retry = OomRetry(doing, advice, named=attrgetter("query.id"))
+        self._of_targets = Collator(model, tuple(self.names.inputs), (GENERATOR,) if self.kind == "text" else ())
         self.prepare = QueryReader(self.names, self.features, self.collate, model.backbone).prepare
 
     def __repr__(self) -> str:
@@ -127,6 +132,55 @@ class Predictor:
         numbered = queries_of(queries)
         return list(self._answering(numbered, writes=False).answers(numbered, None, batch_size))
 
+    def likelihood(self, query: Any, texts: str | Sequence[str]) -> Answer:
+        """How probable each of these texts is, given the query: `Answer.texts` has a `mmgen.examples.Likelihood` for
+        each, in their order. A prompt of the query is that of all texts. `query` and errors: see `ask`."""
+        return _single(self.likelihood_all([query], [[texts] if isinstance(texts, str) else texts]))
+
+    def likelihood_all(
+        self, queries: Iterable[Any], texts: Iterable[Sequence[str]], batch_size: int = 16
+    ) -> list[Answer]:
+        """How probable the texts of each query are; see `likelihood` and `ask_all`."""
+        return self._about_texts(queries, texts, Predictor.measure, batch_size)
+
+    def fill(self, query: Any, text: str, top: int = 5) -> Answer:
+        """Fill every [MASK] of a text with a word of the encoder's vocabulary: `Answer.texts` has the `top` most
+        probable fillings, `Answer.blanks` the most probable words of each blank, given the best words before it. What
+        else is read: `model.generator.blanks_read`. `query` and errors: see `ask`."""
+        return _single(self._about_texts([query], [[text]], partial(Predictor.fill_blanks, top=top)))
+
+    def _about_texts(
+        self, queries: Iterable[Any], texts: Iterable[Sequence[str]], task: Task, batch_size: int = 16
+    ) -> list[Answer]:
+        numbered = [with_texts(query, of) for query, of in zip(queries_of(queries), texts, strict=True)]
+        predictor = self._answering(numbered, writes=True)
+        predictor.check_writes()
+        return list(predictor.answers(numbered, task, batch_size))
+
+    def measure(self, group: Sequence[Prepared]) -> list[Answer]:
+        """The likelihoods of the texts of queries, from one pass; with remarks on texts that are cut."""
+        examples, backbone = [prepared.read[0].example for prepared in group], self.model.backbone
+        batch = self._of_targets.batch([prepared.read for prepared in group]).to(self.model.device)
+        answers = []
+        for prepared, texts in zip(group, likelihoods(self.model, batch, examples), strict=True):
+            limit, remarks = self.model.generator.max_tokens - 1, prepared.answer.remarks
+            remarks += tuple(
+                remark for text in texts for remark in remarks_on_text(f"'{text.text:.40}'", text.text, limit, backbone)
+            )
+            answers.append(
+                replace(prepared.answer, texts=tuple(spelt(text, backbone) for text in texts), remarks=remarks)
+            )
+        return answers
+
+    def fill_blanks(self, group: Sequence[Prepared], top: int) -> list[Answer]:
+        """The text of each query with its blanks filled."""
+        answers = []
+        for prepared in group:
+            batch = self.collate.batch([prepared.read]).to(self.model.device)
+            texts, blanks = fill(self.model, batch, prepared.read[0].example.targets[0], top)
+            answers.append(replace(prepared.answer, texts=tuple(texts), blanks=tuple(map(tuple, blanks))))
+        return answers
+
     def _answering(self, queries: Sequence[Query | Example], writes: bool) -> Predictor:
         """The predictor that answers these queries: this one, or, if no step was named and this one does not read
         exactly their inputs, that of the best step that does. `writes`: whether it must write texts."""
@@ -149,11 +203,12 @@ class Predictor:
     def answers(
         self,
         queries: Iterable[Query | Example],
-        options: DecodingConfig | None = None,
+        options: DecodingConfig | Task | None = None,
         batch_size: int = 16,
         seed: int | None = None,
     ) -> Iterator[Answer]:
-        """Answer every query, in order; the answer to a query that cannot be read has an `Answer.error`.
+        """Answer every query, in order; the answer to a query that cannot be read has an `Answer.error`. `options`: of
+        decoding, or `Predictor.measure` or `fill_blanks` for queries with texts.
         `batch_size`: larger batches are faster in total, but delay the first answer. `seed`: see `ask`."""
         if self.limits:
             _warn_once(f"{self.where}: {self.limits}")
@@ -163,29 +218,31 @@ class Predictor:
         while batch := list(itertools.islice(remaining, batch_size)):
             yield from self.finish(self.prepare(batch, [seed] * len(batch)), options)
 
-    def seed_of(self, options: DecodingConfig, seed: int | None) -> int | None:
+    def seed_of(self, options: DecodingConfig | Task, seed: int | None) -> int | None:
         """The seed of a query: this one, or, if texts are sampled, one from torch's numbers. Raises DataError for
         a seed without effect."""
-        samples = self.kind == "text" and options.samples
+        samples = self.kind == "text" and isinstance(options, DecodingConfig) and options.samples
         if seed is not None and not samples:
             raise DataError("seed: has an effect only on a decoding that samples (do_sample = true); leave it out")
         return int(torch.randint(1 << 31, ())) if samples and seed is None else seed
 
-    def finish(self, batch: Sequence[Prepared | Answer], options: DecodingConfig | None = None) -> list[Answer]:
+    def finish(self, batch: Sequence[Prepared | Answer], options: DecodingConfig | Task | None = None) -> list[Answer]:
         """The answers to prepared queries, from one pass of the model over all that could be read. Options that sample
         need queries with seeds."""
         answers = {id(query): query for query in batch if isinstance(query, Answer)}
         read = [query for query in batch if isinstance(query, Prepared)]
-        answer = functools.partial(self._answers_of, options=options or self.recipe.decoding)
+        answer = partial(self._answers_of, options=options or self.recipe.decoding)
         for piece, results in self._retry.over(read, answer):
             answers |= zip(map(id, piece), results, strict=True)
         return [answers[id(query)] for query in batch]
 
     @torch.inference_mode()
-    def _answers_of(self, group: Sequence[Prepared], options: DecodingConfig) -> list[Answer]:
+    def _answers_of(self, group: Sequence[Prepared], options: DecodingConfig | Task) -> list[Answer]:
         """The answers to queries that have been read, with remarks on their texts."""
         reads = [prepared.read for prepared in group]
         try:
+            if not isinstance(options, DecodingConfig):
+                return options(self, group)
             with readable(" and ".join(reads[0][0].example.labels)):
                 batch = self.collate.batch(reads).to(self.model.device)
             if self.kind != "text":

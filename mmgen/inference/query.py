@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ class Query:
             for the only input that takes pictures. A value for an input of stored features is a picture in any form
             (`mmgen.inference.query_pictures.as_picture`), a key of the run's features, or features; a list or `All` of
             these is several pictures together
+    texts   whose likelihood is asked for; or the one text with blanks to fill
     folder  the base of relative paths of pictures and files; None: a stranger asks, and strings are no paths or keys,
             but base64 of a file
     place   file and line of the query, for errors
@@ -36,6 +37,7 @@ class Query:
     inputs: Mapping[str, Any] = field(default_factory=dict)
     folder: Path | None = Path()
     place: str = ""
+    texts: tuple[str, ...] = ()
 
     @property
     def where(self) -> str:
@@ -56,6 +58,26 @@ def _query_of(value: Any, name: str) -> Query | Example:
     if isinstance(value, Mapping):
         return Query(name, value)
     return Query(str(value) if isinstance(value, str | Path) else name, {PICTURE: value})
+
+
+def with_texts(query: Query | Example, texts: Any) -> Query | Example:
+    """The query about these texts. Raises DataError for anything else than texts."""
+    if not isinstance(texts, list | tuple) or not texts or not all(isinstance(text, str) for text in texts):
+        where = query.where if isinstance(query, Query) else query.id
+        raise DataError(f"{where}: 'texts' must be a list of strings, not {texts!r:.60}")
+    if isinstance(query, Example):
+        return replace(query, targets=tuple(texts))
+    return replace(query, texts=tuple(texts))
+
+
+def with_texts_of_line(query: Query) -> Query:
+    """The query of a line about its own `text` or `texts`. Raises DataError."""
+    inputs = dict(query.inputs)
+    text, texts = inputs.pop("text", None), inputs.pop("texts", None)
+    if text is None and texts is None:
+        raise DataError(f'{query.where}: no text; add "text", or a list of "texts"')
+    changed: Any = with_texts(query, [text] if texts is None else texts)
+    return replace(changed, inputs=inputs)
 
 
 def read_sources(sources: Sequence[Path], inputs: Mapping[str, Any] | None = None) -> list[Query]:

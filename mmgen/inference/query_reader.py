@@ -143,7 +143,7 @@ def _example_of(query: Query, bound: Bound) -> ResolvedExample:
         for name, values in bound.inputs.items()
         if (changed := {key: value for key, value in values.items() if value is not inputs[key]})
     }
-    return ResolvedExample(query.id, inputs, labels=bound.labels, overrides=overrides)
+    return ResolvedExample(query.id, inputs, query.texts, labels=bound.labels, overrides=overrides)
 
 
 @contextlib.contextmanager

@@ -21,6 +21,7 @@ from pydantic import (
 from pydantic_core import core_schema
 
 from ..configs import (
+    LIKELIHOOD,
     BackboneConfig,
     CallbackConfig,
     Config,
@@ -279,11 +280,12 @@ class Recipe(Config):
     def judging(self, step: str) -> dict[str, MetricConfig]:
         """The metrics that score a step, by name: those for its kind of predictions whose labels the examples have."""
         _, kind = self.predicts(step) or ("", "")
+        kinds = {kind, LIKELIHOOD} if kind == "text" else {kind}
         known = {*(self.scored_data(step) or self.data).labels}
         return {
             name: config
             for name, config in self.metrics.items()
-            if kind in config.judges and known >= {*config.required_labels}
+            if kinds & config.judges and known >= {*config.required_labels}
         }
 
     def only_about(self, step: str) -> str:

@@ -20,16 +20,18 @@ from threading import Thread
 from typing import NamedTuple
 
 from .. import report
+from ..configs import LIKELIHOOD
 from ..data.datasets import Datasets
 from ..errors import as_mmgen_error, blame
 from ..evaluation import score
-from ..evaluation.answers import answers_file, read_answers, write_answers
+from ..evaluation.answers import answers_files, read_answers
 from ..model import Model
 from ..parts import Metric
 from ..progress import Bars, Progress
 from ..recipe.load import from_values
 from ..recipe.tables import Recipe
 from ..registry import installed, load_files
+from ..storage.generations import read_likelihoods
 from ..storage.model_files import build_model, inputs_of, load_step
 from ..storage.run_folder import RunFolder
 from ..storage.weights import load_state, read_tensors, save_weights, state
@@ -98,10 +100,12 @@ class Steps:
         else:
             self._init(name)
             train.train(self.model, context, [*self.datasets.sources(name).values()])
-        if step.evaluate and not folder.finished(name, answers_file(recipe, name)):
+        files = {file: write for file, write in answers_files(recipe, name).items() if not folder.finished(name, file)}
+        if step.evaluate and files:
             if trained:
                 load_step(self.model, recipe, folder, name, self.initial)
-            write_answers(self.model, context, recipe, self.datasets.scored_by(name))
+            for write in files.values():
+                write(self.model, context, recipe, self.datasets.scored_by(name))
 
     def _init(self, name: str) -> None:
         """Give the model the weights that a step starts from."""
@@ -126,8 +130,10 @@ class Steps:
         """Score the texts or predictions of a step, for its row of the table. Returns the scores by column."""
         recipe, place = self.recipe, self.folder.step(name)
         answers, examples = read_answers(recipe, name, place), self.datasets.scored_by(name)
-        judging = {key: metrics[key] for key in recipe.judging(name)}
-        scores = score.score_step(place, answers, examples, judging, self.progress)
+        configs = recipe.judging(name)
+        likely = {key: read_likelihoods(place) for key, config in configs.items() if LIKELIHOOD in config.judges}
+        judging = {key: metrics[key] for key in configs}
+        scores = score.score_step(place, answers, examples, judging, self.progress, likely)
         score.write_scores(place, scores)
         try:
             renderer = report.step_renderer(recipe, name)

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
-from ..configs import MetricConfig
+from ..configs import LIKELIHOOD, MetricConfig
 from ..data.part_checks import check_scores
+from ..errors import DataError
 from ..evaluation.collapse import collapsed
 from ..evaluation.score import build_metric, merge_metrics
 from ..examples import Example, Generation, Prediction, Scores
@@ -20,7 +21,7 @@ from .table import Cell, Row, ScoreTable
 
 def metrics(names: Sequence[str], sets: Sequence[str], registry: Registry) -> dict[str, MetricConfig]:
     """Metrics by name; without names, all installed metrics that judge texts only and need no settings or pictures.
-    `sets`: overrides such as "captioneval.meteor=false"."""
+    `sets`: overrides such as "captioneval.meteor=false". Raises DataError for a metric that judges likelihoods."""
     metric_names = list(names) or [
         name
         for name, part in registry.names("metric").items()
@@ -29,7 +30,14 @@ def metrics(names: Sequence[str], sets: Sequence[str], registry: Registry) -> di
         and part.config.judges == {"text"}
         and not any(info.is_required() for info in part.config.model_fields.values())
     ]
-    return select_parts(MetricConfig, {}, metric_names, sets, registry)
+    selected = select_parts(MetricConfig, {}, metric_names, sets, registry)
+    for name, config in selected.items():
+        if LIKELIHOOD in config.judges:
+            raise DataError(
+                f"--metric {name}: a file of texts has no log-probabilities of references; add the metric to [metrics] "
+                "of the recipe and run it again, or use `mmgen likelihood`"
+            )
+    return selected
 
 
 def compare(

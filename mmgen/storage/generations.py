@@ -1,32 +1,40 @@
-"""The lines of a step's `generations.jsonl` (texts) and `predictions.jsonl`: written and read."""
+"""The lines of a step's `generations.jsonl` (texts), `likelihoods.jsonl` (of references) and `predictions.jsonl`:
+written and read."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from ..errors import RunError
-from ..examples import Generation, Prediction
+from ..examples import Generation, Likelihood, Prediction
 from ..recipe.messages import mistake_text
 
 Value = TypeVar("Value")
-GENERATIONS, PREDICTIONS = "generations.jsonl", "predictions.jsonl"
+GENERATIONS, LIKELIHOODS, PREDICTIONS = "generations.jsonl", "likelihoods.jsonl", "predictions.jsonl"
 TEXTS = TypeAdapter(Annotated[list[Generation], Field(min_length=1)])  # a line of generations.jsonl
+OF_REFERENCES = TypeAdapter(Annotated[list[Likelihood], Field(min_length=1)])  # a line of likelihoods.jsonl
 PREDICTION = TypeAdapter(Prediction)  # a line of predictions.jsonl
 
 
 def as_line(texts: Sequence[Generation]) -> str:
-    """The texts of one example as a line, without values that are the default."""
-    return json.dumps(TEXTS.dump_python([*texts], exclude_defaults=True), ensure_ascii=False)
+    """The texts of one example, or the likelihoods of its references, as a line without default values."""
+    adapter: TypeAdapter[Any] = OF_REFERENCES if isinstance(texts[0], Likelihood) else TEXTS
+    return json.dumps(adapter.dump_python([*texts], exclude_defaults=True), ensure_ascii=False)
 
 
 def read(folder: Path) -> list[list[Generation]]:
     """The texts of each example of a step, best first. Raises RunError for a missing or damaged file."""
     return _read_lines(TEXTS, folder / GENERATIONS)
+
+
+def read_likelihoods(folder: Path) -> list[list[Likelihood]]:
+    """The likelihoods of each example's references. Raises RunError for a missing or damaged file."""
+    return _read_lines(OF_REFERENCES, folder / LIKELIHOODS)
 
 
 def best(folder: Path) -> dict[str, Generation]:

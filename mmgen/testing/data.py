@@ -131,7 +131,7 @@ class MetricSuite(Suite[MetricConfig]):
         if "text" in self.config().judges:
             predictions += [Generation(example.id, text, (), 0.0) for text in ("", "  \n", "§ ☃ 'x' \"y\"")]
         for prediction in predictions:
-            with explained(f"one example with {prediction.value!r} cannot be scored"):
+            with explained(f"one example with {getattr(prediction, 'value', prediction)!r} cannot be scored"):
                 self.score([prediction], [example])
 
 

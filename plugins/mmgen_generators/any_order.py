@@ -6,19 +6,20 @@ copy of X, in training and in writing, and the keys and values of X stay exact w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mmgen.examples import Generation
-from mmgen.objectives import Generator, Sequencer
+from mmgen.examples import Example, Generation
+from mmgen.objectives import Generator, Sequencer, log_probabilities
 from mmgen.parts import Backbone
-from mmgen.tensors import Batch, Loss, Targets
+from mmgen.tensors import Batch, Loss, Targets, apply
 
 from . import AnyOrder, AnyOrderDecoding
 from .any_order_targets import AnyOrderTargets
 from .any_order_writing import write
-from .stepwise import summed_loss
 
 
 class AnyOrderGenerator(Generator):
@@ -30,10 +31,14 @@ class AnyOrderGenerator(Generator):
     """
 
     reads_as_laid_out = False
+    likelihood_kind = "of one drawn order"
 
     def __init__(self, config: AnyOrder, backbone: Backbone) -> None:
         super().__init__()
         self.reader: AnyOrderTargets = AnyOrderTargets(config, backbone)
+        self.blanks_read = (
+            "all other words" if config.block is None else f"its block of {config.block} and those before"
+        )
         if not self.reader.ends:
             width = backbone.hidden_size
             pooler = nn.Linear(width, width)
@@ -49,7 +54,8 @@ class AnyOrderGenerator(Generator):
         states = model.backbone.states_at(rows, read)
         # packing keeps the order of a row's slots, so that weights in the order of the tail fit the packed rows
         weights = targets.labels["weights"][targets.tail.labels != -100] if "weights" in targets.labels else None
-        total = summed_loss(model.backbone, states[~first[read]], target_ids[predicted], weights)
+        values = -log_probabilities(model.backbone, states[~first[read]], target_ids[predicted])
+        total = values.sum() if weights is None else (values * weights).sum()
         if not self.reader.ends:
             total = total + self._length_loss(states[first[read]], targets.labels["lengths"])
         return Loss({"loss": total})
@@ -64,6 +70,32 @@ class AnyOrderGenerator(Generator):
         """(B, max_tokens) log-probabilities of lengths, given the states (B, H) of the first slots."""
         return self.length_head(first).float().log_softmax(-1)
 
+    def likelihood(self, model: Sequencer, batch: Batch, examples: Sequence[Example]) -> Tensor:
+        """As of texts written in one order, drawn from each text: every token given those before it in the order, and
+        the end by the length. Over orders the mean is a lower bound of the log-probability, and minus that of the loss.
+        """
+        texts = [self.reader.targets(example) for example in examples]
+        most = max(map(len, texts))
+        tail, text = self.reader.lay_out_orders(texts)
+        tail, text = apply(tail, lambda tensor: tensor.to(model.device)), text.to(model.device)
+        values = log_probabilities(model.backbone, *self.predicting_states(model, batch, tail))
+        predicted = tail.labels != -100
+        row = predicted.nonzero()[:, 0]
+        table = values.new_zeros(len(texts), most, self.max_tokens)
+        table[row, text[predicted], tail.offsets[predicted]] = values
+        lengths = torch.tensor([[*map(len, row)] + [0] * (most - len(row)) for row in texts], device=model.device)
+        last = (lengths - 1).clamp(min=0).unsqueeze(2)
+        if self.reader.ends:  # every place behind the end has an end token too
+            after = torch.arange(self.max_tokens, device=model.device) > last
+            table.scatter_add_(2, last, (table * after).sum(2, keepdim=True))
+        else:
+            of_lengths = self.length_log_probs(model.encode(batch).first).unsqueeze(1).expand(-1, most, -1)
+            table.scatter_(2, last, of_lengths.gather(2, last))
+        return table[torch.arange(self.max_tokens, device=model.device) < lengths.unsqueeze(2)]
+
+    def blank_states(self, model: Sequencer, batch: Batch, texts: Sequence[Sequence[int]]) -> Tensor:
+        return self._states_at_blanks(model, batch, self.reader.lay_out_blanks(texts))
+
     def generate(self, model: Sequencer, batch: Batch, options: AnyOrderDecoding) -> list[list[Generation]]:
         return write(self, model, batch, options)
 
@@ -72,3 +104,4 @@ class BlocksOfOneGenerator(AnyOrderGenerator):
     """Blocks of one token: rows are read as laid out, so attention maps and probes can show them."""
 
     reads_as_laid_out = True
+    likelihood_kind = "exact"

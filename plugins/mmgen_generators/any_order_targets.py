@@ -21,13 +21,13 @@ blocks before it. B = 1 is the loss of BERT-gen (bertgen, section 3.2).
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from mmgen.errors import DataError
-from mmgen.examples import Example
 from mmgen.objectives import Rows, TextTargets
 from mmgen.parts import Backbone
 from mmgen.tensors import NOISY, WRITTEN, Tail, Targets
@@ -36,7 +36,6 @@ from . import AnyOrder
 from .stepwise import Slot, tail_of
 
 PARTIAL = "partial"  # the label of `Targets` with partly written texts
-MASK_NAME = "[MASK]"  # in partly written texts, whatever the tokenizer's mask token is
 SPREAD = ((math.sqrt(5) - 1) / 2, math.sqrt(2))  # of questions and blocks: multiples fill the interval [0, 1) evenly
 Noise = Sequence[Sequence[Sequence[bool]]]  # of B examples' K targets: whether a place is masked
 
@@ -51,7 +50,6 @@ class AnyOrderTargets(TextTargets):
 
     def __init__(self, config: AnyOrder, backbone: Backbone) -> None:
         super().__init__(backbone, config.max_tokens)
-        self.mask_id, self.pad_id = backbone.mask_id, backbone.pad_id
         self.block, self.ends = min(config.block or config.max_tokens, config.max_tokens), config.length == "end"
 
     def canvas(self, tokens: int) -> int:
@@ -67,6 +65,38 @@ class AnyOrderTargets(TextTargets):
         return self._build_tail(
             targets, [[[True] * len(self._maskable_places(y)) for y in texts] for texts in targets]
         )[0]
+
+    def lay_out_orders(self, targets: Sequence[Sequence[Sequence[int]]]) -> tuple[Tail, Tensor]:
+        """Every pass that writes a text in an order drawn from its tokens, a token in each block: a copy of the text in
+        which one token of every block is predicted. Also the index (B, S) of each slot's text in its row."""
+        copies, passes = [], min(self.block, max(len(self._maskable_places(y)) for row in targets for y in row))
+        noise, skipped = [], []
+        for row in targets:
+            ranks = [self._draw_ranks(y) for y in row]
+            copies.append([y for y in row for _ in range(passes)])
+            noise.append([[rank >= number for rank in ranks_of] for ranks_of in ranks for number in range(passes)])
+            skipped.append([[rank > number for rank in ranks_of] for ranks_of in ranks for number in range(passes)])
+        tail, _ = self._build_tail(copies, noise)
+        later, _ = self._build_tail(copies, skipped)
+        return replace(tail, labels=tail.labels.masked_fill(later.labels != -100, -100)), (
+            tail.layout.group - 1
+        ) // passes
+
+    def lay_out_blanks(self, texts: Sequence[Sequence[int]]) -> Tail:
+        """K texts with blanks in one row; the first blank of each is predicted."""
+        noise = [[token == self.mask_id for token in y[: len(self._maskable_places(y))]] for y in texts]
+        noise = [
+            row + [False] * (len(self._maskable_places(y)) - len(row)) for row, y in zip(noise, texts, strict=True)
+        ]
+        tail, _ = self._build_tail([texts], [noise])
+        first = torch.tensor([0, *(y.index(self.mask_id) for y in texts)])[tail.layout.group]
+        return replace(tail, labels=tail.labels.masked_fill(tail.offsets != first, -100))
+
+    def _draw_ranks(self, target: Sequence[int]) -> list[int]:
+        """The place of each token in the order of its block."""
+        places, draw = len(self._maskable_places(target)), random.Random(repr([*target]))
+        sizes = [min(self.block, places - first) for first in range(0, places, self.block)]
+        return [rank for size in sizes for rank in draw.sample(range(size), size)]
 
     def collate(self, rows: Rows) -> Targets:
         targets = [self.targets(example) for example in rows.examples]
@@ -84,7 +114,8 @@ class AnyOrderTargets(TextTargets):
     def ask(self, rows: Rows) -> Targets:
         """The partly written texts of queries: "partial" (B, C) tokens, [MASK] in the gaps, -1 behind the text or for a
         query without one; no label if no query has one."""
-        texts = [self._partial_text(example) for example in rows.examples]
+        partial = [example.labels.get("text") for example in rows.examples]
+        texts = [[] if text is None else self.with_blanks(text) for text in partial]
         if not any(texts):
             return Targets({})
         longest = max(map(len, texts))
@@ -132,33 +163,3 @@ class AnyOrderTargets(TextTargets):
             for t in (first + place for place, hidden in enumerate(block) if hidden):
                 noisy[t] = (self.mask_id, t, NOISY, group, t // self.block + 1, filled[t], len(block) / sum(block))
         return clean[: (size - 1) // self.block * self.block] + noisy
-
-    def _partial_text(self, example: Example) -> list[int]:
-        """The tokens of a query's partly written text, without its end; empty if it has none. Raises DataError."""
-        text = example.labels.get("text")
-        if text is None:
-            return []
-        if not isinstance(text, str):
-            raise DataError(f"'text' must be a string with {MASK_NAME} where a token is missing, not {text!r:.40}")
-        first, *rest = text.split(MASK_NAME)
-        tokens = self._piece(first)
-        for piece in rest:
-            tokens += [self.mask_id, *self._piece(piece)]
-        if not rest:
-            raise DataError(f"'text' has no gap ({text!r:.60}); write {MASK_NAME} for each token to fill in")
-        if len(tokens) >= self.max_tokens:
-            raise DataError(
-                f"'text' has {len(tokens)} tokens, but max_tokens is {self.max_tokens}, including the end; use a "
-                "shorter text"
-            )
-        return tokens
-
-    def _piece(self, text: str) -> list[int]:
-        """The tokens of a piece between gaps. A blank at its end would be a token of its own for some tokenizers.
-        Raises DataError for unknown words, which would be lost in the text."""
-        (tokens,) = self.encode([text.rstrip()])
-        unknown = self.encode.special_ids
-        if not unknown.isdisjoint(tokens):
-            word = next((word for word in text.split() if not unknown.isdisjoint(self.encode([word])[0])), text)
-            raise DataError(f"'text' has {word!r:.60}, which the encoder's vocabulary cannot write; replace it")
-        return tokens

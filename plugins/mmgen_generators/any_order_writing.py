@@ -17,14 +17,14 @@ from torch import Tensor
 
 from mmgen.attention import rows_to_keep
 from mmgen.examples import Generation
-from mmgen.objectives import Sequencer
+from mmgen.objectives import MASK_NAME, Sequencer
 from mmgen.parts import Backbone
 from mmgen.sampling import derive, draw, seeds_of_texts
 from mmgen.sequence import Prefix
 from mmgen.tensors import NOISY, PAD, WRITTEN, Batch, Layout, Slots
 
 from . import AnyOrderDecoding
-from .any_order_targets import MASK_NAME, PARTIAL
+from .any_order_targets import PARTIAL
 from .open_places import masked_again, places_to_keep, predict
 
 if TYPE_CHECKING:

@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from mmgen.objectives import Sequencer
 from mmgen.parts import Backbone
 from mmgen.prompts import Prompts
 from mmgen.sequence import Prefix
-from mmgen.tensors import PAD, WRITTEN, Batch, Loss, Tail, Targets, apply, taken
+from mmgen.tensors import PAD, WRITTEN, Batch, Tail, apply, taken
 
 from . import Causal
 from .causal_writing import CausalStepper
-from .stepwise import Slot, StepwiseGenerator, StepwiseTargets, summed_loss
+from .stepwise import Slot, StepwiseGenerator, StepwiseTargets
 
 
 class CausalTargets(StepwiseTargets):
@@ -41,15 +42,14 @@ class CausalGenerator(StepwiseGenerator):
         super().__init__()
         self.reader = CausalTargets(config, backbone)
 
-    def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
-        assert targets.tail is not None  # laid out by the reader
-        prefix, tail = self.prefix(model, batch), targets.tail
+    def predicting_states(self, model: Sequencer, batch: Batch, tail: Tail) -> tuple[Tensor, Tensor]:
+        prefix = self.prefix(model, batch)
         if model.backbone.masks != "any":
             prefix, tail = one_row_per_target(prefix, tail, self.reader.pad_id)
         rows = prefix.slots.followed_by(model.behind(prefix, tail))
         states = model.backbone.encode(rows).last[:, prefix.slots.positions.shape[1] :]
         predicted = tail.labels != -100
-        return Loss({"loss": summed_loss(model.backbone, states[predicted], tail.labels[predicted])})
+        return states[predicted], tail.labels[predicted]
 
     def prefix(self, model: Sequencer, batch: Batch) -> Prefix:
         """The prefix that training reads; a subclass may shorten it."""

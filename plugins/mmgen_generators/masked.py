@@ -12,19 +12,15 @@ from mmgen.objectives import Sequencer
 from mmgen.parts import Backbone
 from mmgen.prompts import Prompts
 from mmgen.sequence import Prefix
-from mmgen.tensors import MASK, WRITTEN, Batch, Loss, Targets
+from mmgen.tensors import MASK, WRITTEN
 
 from . import Masked
 from .masked_writing import MaskedStepper
-from .stepwise import Slot, StepwiseGenerator, StepwiseTargets, summed_loss
+from .stepwise import Slot, StepwiseGenerator, StepwiseTargets
 
 
 class MaskedTargets(StepwiseTargets):
     """Lays out targets, in loader workers."""
-
-    def __init__(self, config: Masked, backbone: Backbone) -> None:
-        super().__init__(backbone, config.max_tokens)
-        self.mask_id = backbone.mask_id
 
     def target_slots(self, target: Sequence[int], group: int) -> list[Slot]:
         """The 2T - 1 slots of one target: y_1..y_(T-1), m_1..m_T."""
@@ -41,14 +37,7 @@ class MaskedGenerator(StepwiseGenerator):
 
     def __init__(self, config: Masked, backbone: Backbone) -> None:
         super().__init__()
-        self.reader = MaskedTargets(config, backbone)
-
-    def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
-        assert targets.tail is not None  # laid out by the reader
-        rows, target_ids = model.rows(batch, targets.tail)
-        predicted = target_ids != -100
-        states = model.backbone.states_at(rows, predicted)
-        return Loss({"loss": summed_loss(model.backbone, states, target_ids[predicted])})
+        self.reader = MaskedTargets(backbone, config.max_tokens)
 
     def stepper(self, model: Sequencer, prefix: Prefix, prompts: Prompts | None) -> MaskedStepper:
         return MaskedStepper(model, prefix, prompts)

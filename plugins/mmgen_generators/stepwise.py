@@ -1,4 +1,4 @@
-"""What generators share: slots of targets as a tail, the loss over predicted slots, prompts before texts, searches."""
+"""What generators share: slots of targets as a tail, prompts before texts, searches."""
 
 from __future__ import annotations
 
@@ -8,20 +8,16 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
 from mmgen import Decoding
 from mmgen.examples import Generation
 from mmgen.objectives import Generator, Sequencer, TextTargets
-from mmgen.parts import Backbone
 from mmgen.prompts import Prompts, prompt_slots
 from mmgen.search import as_generations, search
 from mmgen.sequence import Prefix
 from mmgen.tensors import PAD, Batch, Layout, Slots, Tail
 
-HEAD_SLOTS = 1024  # predicted slots per call of the vocabulary head, to limit the memory of logits
 Slot = tuple[float, ...]  # id, offset, role, group, time, label; and perhaps the weight of its loss
 
 
@@ -31,23 +27,6 @@ def tail_of(rows: Sequence[Sequence[Slot]], pad_id: int) -> tuple[Tail, Tensor]:
     table = torch.from_numpy(np.array([[*row, *[padding] * (longest - len(row))] for row in rows]))
     ids, offsets, role, group, time, labels = table[..., :6].long().unbind(-1)
     return Tail(ids, offsets, Layout(role, group, time), labels), table[..., -1]
-
-
-def summed_loss(backbone: Backbone, states: Tensor, target_ids: Tensor, weights: Tensor | None = None) -> Tensor:
-    """Summed cross-entropy () over predicted slots: states (n, H), target_ids and weights (n,)."""
-
-    def chunk(states: Tensor, target_ids: Tensor, weights: Tensor | None = None) -> Tensor:
-        logits = backbone.logits(states).float()
-        if weights is None:
-            return F.cross_entropy(logits, target_ids, reduction="sum")
-        return (F.cross_entropy(logits, target_ids, reduction="none") * weights).sum()
-
-    columns = (states, target_ids) if weights is None else (states, target_ids, weights)
-    chunks = list(zip(*(column.split(HEAD_SLOTS) for column in columns), strict=True))
-    if len(chunks) == 1:
-        return chunk(*chunks[0])
-    # checkpointing: the backward pass computes the logits again instead of storing them
-    return torch.stack([checkpoint(chunk, *part, use_reentrant=False) for part in chunks]).sum()
 
 
 def behind_prompts(model: Sequencer, prefix: Prefix, prompts: Tensor | None, slots: Slots) -> Slots:

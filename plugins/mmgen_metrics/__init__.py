@@ -1,5 +1,5 @@
-"""Configs of metrics of texts: scores of captions as in COCO's evaluation, diversity, CLIPScore, and whether a model
-answers the questions."""
+"""Configs of metrics of texts: scores of captions as in COCO's evaluation, diversity, perplexity, CLIPScore, and
+whether a model answers the questions."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -45,6 +45,25 @@ class Diversity(mmgen.MetricConfig):
         from .diversity import DiversityMetric
 
         return DiversityMetric()
+
+
+class Likelihood(mmgen.MetricConfig):
+    """How probable the references are: perplexity by token, ends included. It reads no generated text."""
+
+    type: Literal["likelihood"] = "likelihood"
+    judges = frozenset({"likelihood"})
+    lower_is_better = frozenset({"perplexity"})
+    judges_fit = False
+
+    def of_sums(self, name, sums):
+        from .likelihood import perplexity
+
+        return {name: perplexity(sums)}
+
+    def build(self):
+        from .likelihood import LikelihoodMetric
+
+        return LikelihoodMetric()
 
 
 class ClipScore(mmgen.MetricConfig):
@@ -115,4 +134,4 @@ class Answerable(mmgen.MetricConfig):
 
 @mmgen.hookimpl
 def register_metrics():
-    return [CaptionScores, Diversity, ClipScore, Answerable]
+    return [CaptionScores, Diversity, Likelihood, ClipScore, Answerable]
