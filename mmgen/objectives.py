@@ -242,7 +242,7 @@ class Generator(Objective):
     reads_as_laid_out: ClassVar[bool] = True
     score_kind: ClassVar[ScoreKind] = LOG_PROBABILITY
     likelihood_kind: ClassVar[str] = "exact"
-    blanks_read: ClassVar[str] = "what stands before"
+    blanks_read: str = "what stands before"
 
     @property
     def max_tokens(self) -> int:

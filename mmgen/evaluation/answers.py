@@ -20,7 +20,7 @@ from ..data.part_checks import predict_with, write_texts
 from ..data.seeds import seed_from, seeded
 from ..decoding import DecodingConfig
 from ..errors import DataError
-from ..examples import Example, Generation, Prediction
+from ..examples import Example, Generation, Likelihood, Prediction
 from ..files import write_text
 from ..model import Model
 from ..oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry
@@ -44,7 +44,7 @@ Way = Callable[[Model, Batch, Sequence[Example]], list[Any]]  # answers to a bat
 def generate(
     model: Model,
     examples: Sequence[Example],
-    options: DecodingConfig | str | None = None,
+    options: DecodingConfig | str | Way | None = None,
     inputs: Sequence[str] | None = None,
     batch_size: int = BATCH_SIZE,
 ) -> list[list[Generation]]:
@@ -67,6 +67,14 @@ def predict(
     """One prediction of an objective for each example. `inputs`, `more`: see `generate`."""
     predictions: list[Any] = generate(model, examples, objective, inputs, **more)
     return predictions
+
+
+def likelihood(
+    model: Model, examples: Sequence[Example], inputs: Sequence[str] | None = None, **more: int
+) -> list[list[Likelihood]]:
+    """How probable all targets of each example are. `inputs`, `more`: see `generate`."""
+    results: list[Any] = generate(model, examples, likelihoods, inputs, **more)
+    return results
 
 
 def _answers(
