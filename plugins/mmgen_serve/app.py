@@ -8,6 +8,7 @@ import json
 import logging
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,15 @@ from starlette.exceptions import HTTPException
 
 from mmgen import __version__
 from mmgen.attention_maps import all_layers, word_attention
+from mmgen.decoding import DecodingConfig
 from mmgen.errors import DataError, MmgenError, PluginError, UnavailableError
 from mmgen.inference.answers import Answer
-from mmgen.inference.predictor import Predictor
+from mmgen.inference.predictor import Predictor, Task
 from mmgen.inference.query import Query
 from mmgen.inference.query_reader import Prepared
 
 from .batcher import Batcher
-from .requests import MOST_TEXTS, Ask, Chat, as_completion
+from .requests import MOST_TEXTS, Ask, Chat, Fill, Inputs, Texts, as_completion
 
 WEB = Path(__file__).parent / "web"
 MOST_BYTES, MOST_VALUES = 20 * 2**20, 20  # of a body; of an input, such as pictures
@@ -55,17 +57,29 @@ class Service:
         self.writing = Batcher(lambda options, prepared: predictor.finish(prepared, options), batch)
 
     async def answer(self, body: Ask) -> tuple[Prepared, Answer]:
-        """A request as it was read, and its answer. No value of a client is taken for a path, a key or an address.
-        Raises DataError."""
-        predictor, query = self.predictor, Query("", body.inputs, folder=None, place="the request")
-        options = predictor.decoding(body.n, body.decoding)
+        """A request as it was read, and its answer. Raises DataError."""
+        predictor, options = self.predictor, self.predictor.decoding(body.n, body.decoding)
         for name in body.decoding:
             value = getattr(options, name, None)  # as it was read: a string may hold a number
             if isinstance(value, int | float) and abs(value) > MOST_TEXTS:
                 raise DataError(f"decoding.{name}: must be at most {MOST_TEXTS}")
+        return await self._answer(body, options, predictor.seed_of(options, body.seed))
+
+    async def about_texts(self, body: Texts | Fill) -> Answer:
+        """How probable texts are, or the blanks of a text filled. Raises DataError."""
+        if self.predictor.kind != "text":
+            raise DataError(f"the model gives {self.predictor.kind}; use /v1/predict")
+        if isinstance(body, Texts):
+            return (await self._answer(body, Predictor.measure, texts=tuple(body.texts)))[1]
+        return (await self._answer(body, partial(Predictor.fill_blanks, top=body.top), texts=(body.text,)))[1]
+
+    async def _answer(
+        self, body: Inputs, options: DecodingConfig | Task, seed: int | None = None, texts: tuple[str, ...] = ()
+    ) -> tuple[Prepared, Answer]:
+        """No value of a client is taken for a path, a key or an address."""
         if any(isinstance(value, list) and len(value) > MOST_VALUES for value in body.inputs.values()):
             raise DataError(f"inputs: an input has at most {MOST_VALUES} values")
-        seed = predictor.seed_of(options, body.seed)
+        predictor, query = self.predictor, Query("", body.inputs, folder=None, place="the request", texts=texts)
         prepared = await asyncio.wrap_future(self.reading.submit((query, seed)))
         failed = isinstance(prepared, Answer)
         answer = prepared if failed else await asyncio.wrap_future(self.writing.submit(prepared, options))
@@ -114,6 +128,15 @@ def create_app(service: Service, model: str, token: str = "", loopback: bool = T
             maps = await run_in_threadpool(service.word_maps, prepared, answer)
             line["texts"] = [{**text, "attention": seen} for text, seen in zip(line["texts"], maps, strict=True)]
         return JSONResponse(line)
+
+    @api.post("/likelihood")
+    async def measure_texts(body: Texts) -> JSONResponse:
+        return JSONResponse({"model": model, **(await service.about_texts(body)).as_json()})
+
+    @api.post("/fill")
+    async def fill_blanks(body: Fill) -> JSONResponse:
+        line = {"model": model, "reads": predictor.model.generator.blanks_read if predictor.kind == "text" else ""}
+        return JSONResponse({**line, **(await service.about_texts(body)).as_json()})
 
     @api.post("/chat/completions")
     async def write_texts_as_openai(body: Chat) -> Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -13,15 +13,33 @@ from mmgen.inference.answers import Answer
 from mmgen.inference.predictor import Predictor
 from mmgen.inference.query import PICTURE
 
-MOST_TEXTS = 20  # of a request
+MOST_TEXTS, MOST_LETTERS = 20, 10_000  # of a request, of a text
 
 
-class Ask(BaseModel):
-    """The body of /v1/ask and /v1/predict."""
+class Inputs(BaseModel):
+    """What every request may have."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     inputs: dict[str, Any] = Field({}, description="values by input name; pictures and files as base64, or a data: URL")
+
+
+class Texts(Inputs):
+    """The body of /v1/likelihood."""
+
+    texts: list[Annotated[str, Field(max_length=MOST_LETTERS)]] = Field(min_length=1, max_length=MOST_TEXTS)
+
+
+class Fill(Inputs):
+    """The body of /v1/fill."""
+
+    text: str = Field(max_length=MOST_LETTERS, description="a text with [MASK] for each word to fill in")
+    top: int = Field(5, ge=1, le=100, description="number of words of each blank, and of fillings")
+
+
+class Ask(Inputs):
+    """The body of /v1/ask and /v1/predict."""
+
     n: int | None = Field(None, ge=1, le=MOST_TEXTS, description="number of different texts; by default 1")
     decoding: dict[str, Any] = Field({}, description="decoding options by name, such as num_beams")
     seed: int | None = Field(None, ge=0, lt=2**63, description="of a decoding that samples")

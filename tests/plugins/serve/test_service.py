@@ -44,6 +44,20 @@ def test_texts_are_those_of_the_predictor(client, predictor):
     assert client.post("/v1/predict", json={"inputs": inputs, "n": 2}).json() == line
 
 
+def test_likelihoods_and_fillings_are_those_of_the_predictor(client, predictor):
+    asked, inputs = {"picture": served.picture(), "caption": "a dog"}, {"image": served.encoded(), "caption": "a dog"}
+    body = {"inputs": inputs, "texts": ["what is red?", "a dog"]}
+    line = predictor.likelihood(asked, body["texts"]).as_json()
+    expected = {"model": "served/both", "texts": line["texts"], "remarks": [*line.get("remarks", ()), LIMITS]}
+    assert client.post("/v1/likelihood", json=body).json() == expected
+    filled = client.post("/v1/fill", json={"inputs": inputs, "text": "what [MASK] red", "top": 2}).json()
+    line = predictor.fill(asked, "what [MASK] red", top=2).as_json()
+    assert (filled["texts"], filled["blanks"]) == (line["texts"], line["blanks"]) and len(filled["texts"]) == 2
+    assert filled["reads"] == "what stands before"
+    assert "has no gap" in error_of(client.post("/v1/fill", json={"inputs": inputs, "text": "what"}))[1]
+    assert error_of(client.post("/v1/likelihood", json={"inputs": inputs, "texts": []}))[0] == 400
+
+
 def test_boxes_decoding_prompts_and_texts_to_avoid_are_those_of_the_request(client, predictor):
     boxes, asked = [[0, 0, 1, 0.5], [0, 0.5, 1, 1]], {"picture": served.picture(), "caption": "a red dog"}
     body = {"inputs": {"image": {"picture": served.encoded(), "boxes": boxes}, "caption": "a dog"}}
