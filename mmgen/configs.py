@@ -28,7 +28,7 @@ SOURCE_KEYS = ("share", "inputs", "objectives")  # of a data set that a step tra
 PROMPT = "prompt"  # the label of examples and queries, and of `tensors.Targets` (`mmgen.prompts`)
 Mixes = Literal["visible", "row", "nothing"]  # what may change the state of a slot of a backbone
 Gives = str  # kind of predictions: "text", "label", "choice", "region", "boxes", or a plugin's own
-LIKELIHOOD: Gives = "likelihood"  # what metrics of steps that write may judge in place of texts (`MetricConfig.judges`)
+LIKELIHOOD: Gives = "likelihoods"  # what metrics of steps that write may judge in place of texts (`MetricConfig.judges`)
 
 if TYPE_CHECKING:
     import click
@@ -350,7 +350,7 @@ class DatasetConfig(PartConfig):
 class MetricConfig(PartConfig):
     """Scores predictions against examples.
 
-    judges           the kinds of predictions that it scores; "likelihood": a list of `examples.Likelihood` for each
+    judges           the kinds of predictions that it scores; "likelihoods": a list of `examples.Likelihood` for each
                      example, of its references. An evaluation then computes them beside the texts
     required_labels  names of the labels that it needs; for data without them the metric is left out
     lower_is_better  columns whose lowest value is the best

@@ -51,7 +51,7 @@ class Likelihood(mmgen.MetricConfig):
     """How probable the references are: perplexity by token, ends included. It reads no generated text."""
 
     type: Literal["likelihood"] = "likelihood"
-    judges = frozenset({"likelihood"})
+    judges = frozenset({"likelihoods"})
     lower_is_better = frozenset({"perplexity"})
     judges_fit = False
 
