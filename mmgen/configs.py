@@ -28,7 +28,7 @@ SOURCE_KEYS = ("share", "inputs", "objectives")  # of a data set that a step tra
 PROMPT = "prompt"  # the label of examples and queries, and of `tensors.Targets` (`mmgen.prompts`)
 Mixes = Literal["visible", "row", "nothing"]  # what may change the state of a slot of a backbone
 Gives = str  # kind of predictions: "text", "label", "choice", "region", "boxes", or a plugin's own
-LIKELIHOOD: Gives = "likelihoods"  # what metrics of steps that write may judge in place of texts (`MetricConfig.judges`)
+LIKELIHOOD: Gives = "likelihoods"  # of references: what metrics may judge in place of texts (`MetricConfig.judges`)
 
 if TYPE_CHECKING:
     import click
