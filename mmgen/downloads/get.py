@@ -21,7 +21,7 @@ from ..features.images import open_image
 from ..files import clear_partials, locked, read_json, write_json
 from ..progress import Progress, table
 from .archives import unpack
-from .https import At, NoRanges, Refused, RemoteFile, download
+from .https import At, NoRanges, Refused, RemoteFile, download, file_sha256
 from .sources import SourceFile, SourcePictures, SourceSet
 
 RECORD = "downloads.json"
@@ -185,8 +185,10 @@ def _results(
 def _fetch_pictures(request: Request, known: dict[str, str], progress: Progress) -> None:
     """Fetch the pictures, several at a time. `known` gets their SHA-256. Raises DataError if some are missing then."""
     assert request.images is not None
-    todo, count = request.missing_pictures(), len(request.pictures())
-    folder, sizes = request.folder / request.images, _sizes(request)
+    todo, pictures = request.missing_pictures(), request.pictures()
+    folder, sizes, count = request.folder / request.images, _sizes(request), len(pictures)
+    unrecorded = pictures.keys() - todo.keys() - known.keys()  # of a call that was killed
+    known |= {name: file_sha256(folder / name) for name in unrecorded}
     failures, gone = dict[str, str](), set[str]()
 
     def given_up() -> bool:

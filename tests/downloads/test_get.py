@@ -104,6 +104,7 @@ def test_a_stopped_download_goes_on(files, tmp_path, monkeypatch):
         del server.seen[:]
         fetch(request(server, tmp_path), Progress())
         assert {path for path, _, _ in server.seen} == {f"/{name}" for name in PICTURES[5:]} and archives
+    assert {*json.loads((tmp_path / "downloads.json").read_text())["pictures"]} == {*PICTURES}
 
 
 def test_what_nobody_published_a_hash_of_must_stay_the_same(files, tmp_path):
