@@ -60,7 +60,7 @@ def test_a_plugins_command_runs_and_its_errors_are_a_line(greet, tmp_path):
 
 def test_help_and_the_list_of_plugins_have_its_summary(greet):
     listed = call("--help")
-    assert "\n  greet     Say hello to a run.\n" in listed.stdout and listed.stderr == ""
+    assert "\n  greet       Say hello to a run.\n" in listed.stdout and listed.stderr == ""
     assert "Say hello to a run. (mmgen-greet 0.3)\n" in call("plugins").stdout
 
 
@@ -90,7 +90,7 @@ def test_a_command_that_cannot_be_had_is_a_line_and_stops_no_other(build, wrong,
     site("mmgen-greet", "mmgen_greet", GREET.replace("BUILD", build))
     done = call("greet", "you")
     assert (done.stdout, done.stderr, done.returncode) == ("", f"error: {wrong}\n", 1)
-    assert "\n  greet     Say hello to a run.\n" in call("--help").stdout
+    assert "\n  greet       Say hello to a run.\n" in call("--help").stdout
     assert call("judge", "--help").returncode == 0
 
 
