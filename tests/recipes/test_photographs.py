@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from kit.beside import shared
 from kit.hosts import host, moved, random_faults, vqg_coco
 from kit.toys import mmgen_here
 from PIL import Image
@@ -76,12 +77,12 @@ def test_random_weights_are_refused(folder):
 
 
 @pytest.mark.slow
-def test_from_nothing_to_a_question_about_a_photograph(folder, photographs, network, minilm):
+def test_from_nothing_to_a_question_about_a_photograph(folder, photographs, network):
     files, unseen = photographs
     count = sum(COUNTS.values())
     sets = {
         "backbone.type": "bert",
-        "backbone.weights": str(minilm),
+        "backbone.weights": str(shared("weights/minilm")),
         "inputs.image.extractor.model": "test_vit",
         "inputs.image.extractor.weights": str(network),
         "inputs.image.extractor.image_size": 160,
