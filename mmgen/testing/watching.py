@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import click
 import torch
 from click.testing import CliRunner
 
@@ -175,6 +176,8 @@ class CommandSuite(Suite[CommandConfig]):
         message = f"building the command '{config.type}' fails, or imports torch; import it inside the function"
         with explained(message), mock.patch.dict(sys.modules, torch=None):
             command = config.build()
+        wrong = f"{type(config).__name__} returned {command!r}; it must return a click.Command"
+        assert isinstance(command, click.Command), wrong
         result = CliRunner().invoke(command, ["--help"])
         assert result.exit_code == 0, f"`mmgen {config.type} --help` ends with {result.exit_code}: {result.output}"
         assert command.help, f"`mmgen {config.type} --help` does not describe the command; give it a docstring"

@@ -3,7 +3,6 @@
 from typing import ClassVar, Literal
 
 import mmgen
-from mmgen.errors import MmgenError, install_extra
 
 
 class Serve(mmgen.CommandConfig):
@@ -13,10 +12,8 @@ class Serve(mmgen.CommandConfig):
     group: ClassVar[str] = "Use a trained run"
 
     def build(self):
-        try:
-            from .command import serve
-        except ImportError as error:
-            raise MmgenError(f"mmgen serve needs {error.name}; {install_extra('serve')}") from None
+        from .command import serve
+
         return serve
 
 

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import importlib.util
 import ipaddress
 import logging
 import os
 import signal
 import socket
 import warnings
+from typing import TYPE_CHECKING
 
 import click
-import torch
-import uvicorn
 
 from mmgen.commands import model_argument
-from mmgen.errors import MmgenError, RunError
-from mmgen.inference.load import load
-from mmgen.inference.predictor import Predictor
+from mmgen.errors import MmgenError, RunError, install_extra
 from mmgen.progress import tell
 
-from .app import Service, create_app
+if TYPE_CHECKING:
+    from mmgen.inference.predictor import Predictor
 
 TOKEN = "MMGEN_SERVE_TOKEN"
 MOST_READERS = 4
@@ -48,10 +47,17 @@ def serve(where, step, device, dtype, host, port, threads, batch, token_file, gr
     Requests that come together are answered together. The service listens on this machine only, unless --host says
     otherwise; put a proxy with TLS in front of it then. It ends on SIGTERM or Ctrl-C.
     """
+    for name in ("fastapi", "uvicorn"):
+        if importlib.util.find_spec(name) is None:
+            raise MmgenError(f"mmgen serve needs {name}; {install_extra('serve')}")
     token = (token_file.read() if token_file else os.environ.get(TOKEN, "")).strip()
     if token_file and not token:
         raise MmgenError(f"--token-file {token_file.name}: is empty; write the token into it")
     listening = listen(host, port)
+    import torch
+
+    from mmgen.inference.load import load
+
     tell(f"loading {where}", err=True)
     predictor = load(where, step=step, device=device, dtype=dtype)
     small = sum(parameter.numel() for parameter in predictor.model.parameters()) <= SMALL
@@ -76,6 +82,11 @@ def listen(host: str, port: int) -> socket.socket:
 
 def run(predictor: Predictor, listening: socket.socket, token: str, batch: int, grace: int) -> None:
     """Serve a predictor until SIGTERM or Ctrl-C; then answer what was accepted, within `grace` seconds."""
+    import torch
+    import uvicorn
+
+    from .app import Service, create_app
+
     host, port = listening.getsockname()[:2]
     loopback, on_cpu = ipaddress.ip_address(host).is_loopback, predictor.model.device.type == "cpu"
     shares = torch.get_num_threads() == 1 and on_cpu and predictor.features.thread_safe  # the cores, to read pictures
