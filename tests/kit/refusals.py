@@ -9,5 +9,5 @@ def refusal(act, *arguments, **options) -> str:
     """The one-line error message."""
     with pytest.raises(MmgenError) as error:
         act(*arguments, **options)
-    assert "\n" not in str(error.value)
+    assert "\n" not in str(error.value), str(error.value)
     return str(error.value)

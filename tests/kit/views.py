@@ -44,3 +44,8 @@ def model(dropout=0.0):
     torch.manual_seed(1)
     built.objectives["views"], built.over_batch = ViewsObjective(32), frozenset({"views"})
     return built.eval()
+
+
+@mmgen.hookimpl
+def register_objectives():
+    return [Views]

@@ -68,7 +68,7 @@ def test_answers_are_weighted_by_the_people_who_gave_them(loss):
 
 
 def test_a_prediction_lists_the_likeliest_answers_without_the_unknown_one():
-    network = model(AnswerClasses(top_k=2), QUESTION)
+    network = model(AnswerClasses(), QUESTION)
     with torch.no_grad():
         network.objective("own").head.bias[0] = 50.0
     for prediction, example in zip(predictions(network, examples()), examples(), strict=True):

@@ -121,7 +121,7 @@ class TestLabels(Cards):
         return LabelCard()
 
 
-class TestRegions(Cards):
+class TestRegionCards(Cards):
     case = "a right region"
 
     def config(self):
