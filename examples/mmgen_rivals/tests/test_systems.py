@@ -106,7 +106,7 @@ def test_sample_draws_from_the_distribution_whose_maximum_max_takes():
     drawn = torch.bincount(torch.tensor([text.tokens[0] for text in texts]), minlength=len(rival.backbone.tokenizer))
     probabilities = distribution(rival, example, []).exp()
     assert (drawn / 1000 - probabilities).abs().max() < 4 * (0.25 / 1000) ** 0.5
-    assert int(drawn.argmax()) == int(probabilities.argmax()) == greedy(rival, example)[0][0]
+    assert int(probabilities.argmax()) == greedy(rival, example)[0][0]
     assert len({text.tokens for text in texts}) > 200
 
 
