@@ -198,15 +198,15 @@ def _fetch_pictures(request: Request, known: dict[str, str], progress: Progress)
         if given_up():
             return
         source, number = todo[name]
-        check = partial(_check_picture, size=sizes.get(number))
+        check, missing = partial(_check_picture, size=sizes.get(number)), True
         for url in source.urls:
             try:
                 known[name] = download(url.format(id=number), folder / name, None, known.get(name, ""), check)
                 failures.pop(name, None)
                 return
             except Refused as error:
-                failures[name] = f"{url.format(id=number)}: {error}"
-                gone.update([name] * error.gone)
+                failures[name], missing = f"{url.format(id=number)}: {error}", missing and error.gone
+        gone.update([name] * missing)
 
     pool = ThreadPoolExecutor(CONNECTIONS)
     try:
@@ -221,7 +221,10 @@ def _fetch_pictures(request: Request, known: dict[str, str], progress: Progress)
         failures = {name: reason for name, reason in failures.items() if name not in gone}
     if failures:
         left, reason = sum(not (folder / name).is_file() for name in todo), next(iter(failures.values()))
-        raise DataError(f"{folder}: {left:,} of {count:,} pictures are missing: {reason}; run the same command again")
+        raise DataError(
+            f"{folder}: {left:,} of {count:,} pictures are missing: {reason}; run the same command again later, "
+            "or put pictures there by hand"
+        )
 
 
 def _sizes(request: Request) -> dict[int, tuple[int, int]]:

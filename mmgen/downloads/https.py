@@ -229,6 +229,8 @@ def _open(url: str, first: int = 0, last: int | None = None, validator: str = ""
         elif error.code < 500 and error.code not in BUSY:
             raise Refused(reason, gone=error.code in GONE) from None
         raise Broken(reason, _retry_after(error.headers["Retry-After"] or "")) from None
+    except ValueError as error:  # a redirect to what is no address
+        raise Refused(str(error)) from None
     except (OSError, http.client.HTTPException) as error:
         raise Broken(getattr(error, "reason", None) or str(error) or type(error).__name__) from None
 

@@ -9,7 +9,8 @@ def describe_model(name: str) -> str:
     """The size, revision and licence of a network on the hub; "" if it is a folder, or downloaded already."""
     from huggingface_hub import HfApi, try_to_load_from_cache
 
-    if Path(name).exists() or any(try_to_load_from_cache(name, file) for file in ("config.json", "model.safetensors")):
+    cached = (try_to_load_from_cache(name, file) for file in ("config.json", "model.safetensors"))
+    if Path(name).exists() or any(isinstance(path, str) for path in cached):
         return ""
     line = f"{name}: the network, from huggingface.co"
     try:

@@ -88,6 +88,7 @@ def test_the_page_is_the_golden_one(finished_run):
     golden = Path(__file__).with_name("page.html")
     if not golden.exists():
         golden.write_text(page, encoding="utf-8")
+        pytest.fail(f"{golden} is new; look at the page, and run the test again")
     assert page.splitlines() == golden.read_text(encoding="utf-8").splitlines()
 
 
