@@ -54,7 +54,7 @@ def compare(runs: tuple[Path, ...], rows: str | None, columns: str | None, digit
         raise click.UsageError("--rows: give one run and two of its steps, such as --rows image,image_frozen")
     tables = [report.compare_rows(runs[0], first, second)] if rows else report.compare(runs)
     if columns:
-        tables = chosen(tables, columns.split(","))
+        tables = chosen(tables, [column.strip() for column in columns.split(",")])
     tell(as_markdown(tables, digits))
     if out is not None:
         write(tables, out, digits)
