@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from ..errors import DataError
 from ..features.images import open_image
-from ..files import clear_partials, locked, read_json, write_json
+from ..files import clear_partials, locked, read_table, write_json
 from ..progress import Progress, table
 from .archives import unpack
 from .https import At, NoRanges, Refused, RemoteFile, download, file_sha256
@@ -46,7 +46,8 @@ class Request:
         """What was fetched: {"licences": {licence: date}, "files": {name: {url, sha256, date}}, "pictures": {name:
         SHA-256 or GONE}}."""
         path = self.folder / RECORD
-        return {"licences": {}, "files": {}, "pictures": {}} | (read_json(path) if path.exists() else {})
+        kinds = dict.fromkeys(("licences", "files", "pictures"), dict)
+        return read_table(path, **kinds) if path.exists() else {name: kind() for name, kind in kinds.items()}
 
     def missing_files(self) -> list[SourceFile]:
         """The files that are not there."""

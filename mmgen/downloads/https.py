@@ -255,7 +255,9 @@ def _check_size(total: int | None, size: int | None) -> None:
 
 
 def _refuse_page(response: Any, first: bytes) -> None:
-    if response.headers.get_content_type() == "text/html" or re.match(rb"\s*<(!doctype )?html", first[:99], re.I):
+    if response.headers.get_content_type() == "text/html" or re.match(
+        rb"(\xef\xbb\xbf)?\s*<(!doctype )?html", first[:99], re.I
+    ):
         raise Refused("the server sent a web page, not the file; its address has probably changed")
 
 
