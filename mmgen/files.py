@@ -24,17 +24,24 @@ Written = TypeVar("Written")
 def not_downloaded(name: str, file: str = "config.json") -> str:
     """Why a model, a path or a name of the hub, cannot be loaded: it is not on this machine, which is set to be
     offline; "" if it can, or if the hub has to say it."""
-    from huggingface_hub import constants, try_to_load_from_cache
+    from huggingface_hub import constants
     from huggingface_hub.errors import HFValidationError
 
     try:
-        known = Path(name).exists() or isinstance(try_to_load_from_cache(name, file), str)
+        if is_downloaded(name, file) or not constants.HF_HUB_OFFLINE:
+            return ""
     except HFValidationError:
         return f"'{name}': no such file or folder"
-    if known or not constants.HF_HUB_OFFLINE:
-        return ""
     place = f"https://huggingface.co/{name}"
     return f"'{name}' is not on this machine, as a folder or downloaded, and HF_HUB_OFFLINE is set; it is at {place}"
+
+
+def is_downloaded(name: str, file: str = "config.json") -> bool:
+    """Whether a model is on this machine: a path, or a name of the hub whose `file` is in the cache. Raises
+    HFValidationError for what is neither a path nor a name."""
+    from huggingface_hub import try_to_load_from_cache
+
+    return Path(name).exists() or isinstance(try_to_load_from_cache(name, file), str)
 
 
 def image_key(name: str) -> str:

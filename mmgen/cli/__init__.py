@@ -89,8 +89,9 @@ class Commands(click.Group):
             raise PluginError(f"no command is named '{name}'{advice}{broken}")
         command = CORE.get(name)
         try:
-            config: Any = None if command else installed(HOOK).get("command", name).config
-            command = command or config.model_validate({}).build()
+            if command is None:
+                config: Any = installed(HOOK).get("command", name).config
+                command = config.model_validate({}).build()
         except Exception:
             if not context.resilient_parsing:
                 raise

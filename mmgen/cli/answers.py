@@ -208,7 +208,8 @@ def answer_all(
         tell(f"{file.partial}: {len(file.done)} answers are kept; to start over, delete this file", err=True)
         queries = [query for query in queries if query.id not in file.done]
     doing, done = ("writing", "written") if predictor.kind == "text" else ("predicting", "predicted")
-    doing, done = ("reading", "read") if callable(decoding) else (doing, done)
+    if callable(decoding):
+        doing, done = "reading", "read"
     with (Bars() if file else Progress()).task(f"{predictor.step}: {doing}", len(queries), "examples") as advance:
         for query, answer in zip(queries, predictor.answers(queries, decoding, seed=seed), strict=True):
             if answer.error and len(queries) == 1 and not file:
@@ -221,7 +222,7 @@ def answer_all(
                 for remark in answer.remarks:
                     tell(f"{query.where}: {remark}", err=True)
             advance()
-    if callable(decoding) and any("blanks" in answer for answer in answers):
+    if any("blanks" in answer for answer in answers):
         tell(f"words of a blank follow from the inputs and {predictor.model.generator.blanks_read}", err=True)
     if file:
         file.finish()

@@ -49,13 +49,14 @@ def ask_and_fetch(requests: Sequence[Request], yes: bool, dry_run: bool = False,
     lines on what a run fetches later."""
     from ..downloads.get import fetch
 
-    tell("\n".join([*(request.describe() for request in requests), *also]))
-    requests = [request for request in requests if request.missing()]
+    missing = [(request, request.missing()) for request in requests]
+    tell("\n".join([*(request.describe(rows) for request, rows in missing), *also]))
+    requests = [request for request, rows in missing if rows]
     if dry_run or not requests:
         return
-    if not yes and not sys.stdin.isatty():
-        raise MmgenError("add --yes to accept these licences and to fetch these files")
     if not yes:
+        if not sys.stdin.isatty():
+            raise MmgenError("add --yes to accept these licences and to fetch these files")
         click.confirm("accept these licences, and fetch these files?", abort=True)
     for request in requests:
         fetch(request, Bars())

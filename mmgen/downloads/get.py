@@ -7,7 +7,7 @@ import io
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
@@ -29,6 +29,8 @@ CONNECTIONS = 8
 BUFFER = 4 << 20  # bytes of an archive that one request asks for
 GONE = "gone"  # in the record, in place of a picture's SHA-256: the server has no such picture
 MOST_FAILURES = 25  # pictures that fail before the others are not tried
+Picture = tuple[SourcePictures, int]  # its source and number
+Row = tuple[str, int | None, str]  # files, bytes or None, host
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Request:
             if not all((self.folder / name).is_file() or ("*" in name and name in fetched) for name in file.targets)
         ]
 
-    def pictures(self) -> dict[str, tuple[SourcePictures, int]]:
+    def pictures(self) -> dict[str, Picture]:
         """The pictures to have: name -> source, number. The files that list them must be there."""
         listed = {
             source.name.format(id=int(match[1])): (source, int(match[1]))
@@ -69,17 +71,17 @@ class Request:
         names = sorted(listed, key=lambda name: hashlib.sha256(name.encode()).digest())[: self._limit()]
         return {name: listed[name] for name in names}
 
-    def missing_pictures(self) -> dict[str, tuple[SourcePictures, int]]:
-        """Those that are not there, and that the server did not say it does not have."""
+    def missing_pictures(self, pictures: Mapping[str, Picture]) -> dict[str, Picture]:
+        """Those of `pictures` that are not there, and that the server did not say it does not have."""
         known, there = self.record["pictures"], self.folder / (self.images or "")
         return {
             name: source
-            for name, source in self.pictures().items()
+            for name, source in pictures.items()
             if known.get(name) != GONE and not (there / name).is_file()
         }
 
-    def missing(self) -> list[tuple[str, int | None, str]]:
-        """What is to be fetched: (files, bytes or None, host)."""
+    def missing(self) -> list[Row]:
+        """What is to be fetched."""
         files = self.missing_files()
         rows = [(", ".join(f.targets), f.estimate or f.bytes, urlsplit(f.urls[0]).hostname or "") for f in files]
         if self.images is not None and (sources := self.source.pictures):
@@ -87,14 +89,14 @@ class Request:
             if listed & {name for file in files for name in file.targets}:
                 count = min(sum(source.count for source in sources), self._limit() or 1 << 60)
             else:
-                count = len(self.missing_pictures())
+                count = len(self.missing_pictures(self.pictures()))
             host = urlsplit(sources[0].urls[0]).hostname or ""
             rows += [(f"{count:,} pictures", count * sources[0].mean_bytes, host)] if count else []
         return rows
 
-    def describe(self) -> str:
-        """What would be fetched, for people: files, MB, host, licences."""
-        lines, rows = [f"{self.name}: {self.source.about} -> {self.folder}"], self.missing()
+    def describe(self, rows: Sequence[Row]) -> str:
+        """What would be fetched (`missing`), for people: files, MB, host, licences."""
+        lines = [f"{self.name}: {self.source.about} -> {self.folder}"]
         if rows:
             cells = [[name, host, "?" if size is None else f"{size / 1e6:,.1f}"] for name, size, host in rows]
             lines.append(table([["file", "from", "MB"], *cells], texts=2))
@@ -186,8 +188,9 @@ def _results(
 def _fetch_pictures(request: Request, known: dict[str, str], progress: Progress) -> None:
     """Fetch the pictures, several at a time. `known` gets their SHA-256. Raises DataError if some are missing then."""
     assert request.images is not None
-    todo, pictures = request.missing_pictures(), request.pictures()
-    folder, sizes, count = request.folder / request.images, _sizes(request), len(pictures)
+    pictures = request.pictures()
+    todo, count = request.missing_pictures(pictures), len(pictures)
+    folder, sizes = request.folder / request.images, _sizes(request)
     unrecorded = pictures.keys() - todo.keys() - known.keys()  # of a call that was killed
     known |= {name: file_sha256(folder / name) for name in unrecorded}
     failures, gone = dict[str, str](), set[str]()

@@ -138,7 +138,7 @@ def _continue(url: str, part: Path, size: int | None, sha256: str, at: At) -> No
             if first != start or validator not in ("", known.get("validator")) or total != known.get("size", total):
                 _discard(part)
                 raise Broken("sent a range of another file")
-        elif start:  # the server ignores ranges, or the file has changed
+        else:  # the whole file: the server ignores ranges, or the file has changed
             start = 0
         _check_size(total, size)
         chunks = _chunks(response)

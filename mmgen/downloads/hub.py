@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from ..files import is_downloaded
 
 
 def describe_model(name: str) -> str:
     """The size, revision and licence of a network on the hub; "" if it is a folder, or downloaded already."""
-    from huggingface_hub import HfApi, try_to_load_from_cache
+    from huggingface_hub import HfApi
 
-    cached = (try_to_load_from_cache(name, file) for file in ("config.json", "model.safetensors"))
-    if Path(name).exists() or any(isinstance(path, str) for path in cached):
+    if any(is_downloaded(name, file) for file in ("config.json", "model.safetensors")):
         return ""
     line = f"{name}: the network, from huggingface.co"
     try:

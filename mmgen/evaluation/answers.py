@@ -133,8 +133,7 @@ def write_answers(model: Model, context: StepContext, recipe: Recipe, examples: 
     asked: DecodingConfig | str = recipe.decoding_of(context.name) if kind == "text" else objective
     if several := [e.id for e in examples if kind == "text" and len({*prompts_of(e)}) > 1]:
         raise DataError(f"example '{several[0]}' has several prompts; a split that is scored needs one per example")
-    file = generations.GENERATIONS if recipe.makes_texts(context.name) else generations.PREDICTIONS
-    _write(model, context, examples, asked, file)
+    _write(model, context, examples, asked, _answers_file(recipe, context.name))
 
 
 def write_likelihoods(model: Model, context: StepContext, recipe: Recipe, examples: Sequence[Example]) -> None:
@@ -161,12 +160,13 @@ def _write(
 def answers_files(recipe: Recipe, step: str) -> Mapping[str, Callable[..., None]]:
     """The files of a step's texts or predictions, and of its references' likelihoods if a metric judges them -> the
     function that writes the file into the step's folder."""
-    writes, judges = (
-        recipe.makes_texts(step),
-        any(LIKELIHOOD in config.judges for config in recipe.judging(step).values()),
-    )
-    files = {generations.GENERATIONS if writes else generations.PREDICTIONS: write_answers}
-    return files | ({generations.LIKELIHOODS: write_likelihoods} if judges else {})
+    judged = any(LIKELIHOOD in config.judges for config in recipe.judging(step).values())
+    likelihoods_file = {generations.LIKELIHOODS: write_likelihoods} if judged else {}
+    return {_answers_file(recipe, step): write_answers, **likelihoods_file}
+
+
+def _answers_file(recipe: Recipe, step: str) -> str:
+    return generations.GENERATIONS if recipe.makes_texts(step) else generations.PREDICTIONS
 
 
 def read_answers(recipe: Recipe, step: str, folder: Path) -> list[Generation] | list[Prediction]:

@@ -22,14 +22,13 @@ BEAMS = 20  # fillings of blanks that are followed at least
 def likelihoods(model: Model, batch: Batch, examples: Sequence[Example]) -> list[list[Likelihood]]:
     """The likelihood of every target of B examples, from one pass; `batch`: of them, as for training. A target over
     `max_tokens` is cut as in training."""
-    generator, first, results = model.generator, 0, []
+    generator, first, results, kind = model.generator, 0, [], model.generator.likelihood_kind
     values = generator.likelihood(model, batch, examples).tolist()
     for example in examples:
         row = []
         for text, tokens in zip(example.targets, generator.reader.targets(example), strict=True):
             of_tokens = tuple(values[first : first + len(tokens)])
             first, score = first + len(tokens), sum(of_tokens) / len(tokens)
-            kind = generator.likelihood_kind
             row.append(Likelihood(example.id, text, tuple(tokens), score, log_probabilities=of_tokens, kind=kind))
         results.append(row)
     return results

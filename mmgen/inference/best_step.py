@@ -79,8 +79,9 @@ def best_step(recipe: Recipe, folder: RunFolder, candidates: Sequence[str], fitt
     )
     if len(peers) == 1:
         return ChosenStep(longest)
-    shared = (column for known in scored.values() for column in known if all(column in of for of in scored.values()))
-    if not (column := next(shared, "")):
+    columns = next(iter(scored.values()), {})
+    column = next((column for column in columns if all(column in known for known in scored.values())), "")
+    if not column:
         return ChosenStep(longest, f"which starts from most steps, since {len(peers)} steps have no scores to compare")
     sign = -1 if column in lower_is_better(recipe.judging(peers[0])) else 1
     best = max(scored, key=lambda name: (sign * scored[name][column], name == longest))

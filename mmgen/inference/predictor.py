@@ -99,9 +99,9 @@ class Predictor:
         seed     of a decoding that samples: the same seed gives a query the same texts, alone and in a list; by
                  default drawn from torch's random numbers. `Answer.seed` has it
 
-        A picture is a path, a key of the run's features, bytes, a PIL image, an array
-        of pixels, features (`mmgen.parts.Record`), or a dict of a "picture" and its "boxes".
-        A list or `All((a, b))` is several pictures for one input.
+        A picture is a path, a key of the run's features, bytes, a PIL image, an array of pixels, features
+        (`mmgen.parts.Record`), or a dict of a "picture" and its "boxes". A list or
+        `All((a, b))` is several pictures for one input.
 
         Raises DataError for a query that cannot be read, RunError for a step that does not write texts, and
         UnavailableError if the extractor of the training features is not available for a picture."""

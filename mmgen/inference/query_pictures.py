@@ -132,8 +132,7 @@ def as_picture(value: Any, name: str, folder: Path | None = Path()) -> Picture |
     """A value as a picture; None for any other value, such as a key or features.
 
     value   a path, the bytes of an image file, a PIL image, an array of pixels (H, W), (H, W, 3) or (H, W, 4), a
-            `Picture`,
-            or a dict {"picture": any of these, "boxes"}
+            `Picture`, or a dict {"picture": any of these, "boxes"}
     name    the key of a picture without a path
     folder  the base of relative paths; None: no string is a path, but base64 of a file
 
