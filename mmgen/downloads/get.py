@@ -49,7 +49,7 @@ class Request:
         SHA-256 or GONE}}."""
         path = self.folder / RECORD
         kinds = dict.fromkeys(("licences", "files", "pictures"), dict)
-        return read_table(path, **kinds) if path.exists() else {name: kind() for name, kind in kinds.items()}
+        return read_table(path, **kinds) if path.exists() else {name: {} for name in kinds}
 
     def missing_files(self) -> list[SourceFile]:
         """The files that are not there."""

@@ -126,7 +126,7 @@ def _continue(url: str, part: Path, size: int | None, sha256: str, at: At) -> No
     known: dict[str, Any] = {}
     with contextlib.suppress(OSError, ValueError):
         known = json.loads(note.read_text())
-    same = known.get("url") == url and bool(known.get("validator") or sha256)
+    same = known.get("url") == url and (known.get("validator") or sha256)
     start = part.stat().st_size if same and part.exists() else 0
     if start and start == known.get("size"):
         return  # stopped between its last byte and its name

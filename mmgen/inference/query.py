@@ -63,8 +63,7 @@ def _query_of(value: Any, name: str) -> Query | Example:
 def with_texts(query: Query | Example, texts: Any) -> Query | Example:
     """The query about these texts. Raises DataError for anything else than texts."""
     if not isinstance(texts, list | tuple) or not texts or not all(isinstance(text, str) for text in texts):
-        where = query.where if isinstance(query, Query) else query.id
-        raise DataError(f"{where}: 'texts' must be a list of strings, not {texts!r:.60}")
+        raise DataError(f"{getattr(query, 'where', query.id)}: 'texts' must be a list of strings, not {texts!r:.60}")
     if isinstance(query, Example):
         return replace(query, targets=tuple(texts))
     return replace(query, texts=tuple(texts))
