@@ -161,8 +161,8 @@ def check_shapes(datasets: Mapping[str, h5py.Dataset]) -> None:
 def read_index(path: Path) -> dict[str, int]:
     """Image id -> row. Raises DataError."""
     index = read_value(path)
-    if isinstance(index, list):
-        index = {name: row for row, name in enumerate(index) if isinstance(name, str | int)}
+    if isinstance(index, list) and all(isinstance(name, str | int) for name in index):
+        index = {name: row for row, name in enumerate(index)}
     if not isinstance(index, dict) or not all(type(row) is int for row in index.values()):
         raise DataError(f"{path}: must have a row for every image id, or a list of image ids")
     return {str(name): row for name, row in index.items()}
