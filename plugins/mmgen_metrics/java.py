@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
 import subprocess
+import time
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from subprocess import Popen
+from tempfile import TemporaryFile
+from threading import Thread, Timer
+from typing import Any
 
 from mmgen.errors import UnavailableError
 
@@ -47,31 +54,77 @@ def tokenise_all(texts: Sequence[str], patience: float) -> list[list[str]]:
     return [[word for word in line.strip(" ").split(" ") if word and word not in PUNCTUATION] for line in lines]
 
 
-def run(name: str, arguments: Sequence[str], lines: Sequence[str], patience: float, folder: Path | None = None) -> str:
-    """What a Java program prints for these lines of input. `name`: the program's, for errors.
-
-    Raises UnavailableError if Java is missing, fails or times out."""
+def _start(arguments: Sequence[str], folder: Path | None = None, stderr: Any = subprocess.PIPE) -> Popen[bytes]:
+    """Start a Java program. Raises UnavailableError if Java is missing or does not start."""
     if (java := shutil.which("java")) is None:
         raise UnavailableError("no Java on this machine")
-    text, timeout = "".join(f"{line}\n" for line in lines), patience + len(lines) / 100
     try:
-        process = subprocess.run(
-            [java, *arguments], input=text.encode(), capture_output=True, timeout=timeout, cwd=folder
-        )
-    except subprocess.TimeoutExpired:
-        raise UnavailableError(f"{name} did not answer within {timeout:.0f} s") from None
+        pipe = subprocess.PIPE
+        return Popen([java, *arguments], stdin=pipe, stdout=pipe, stderr=stderr, cwd=folder)
     except OSError as error:
         raise UnavailableError(f"cannot start Java: {error.strerror}") from None
-    if process.returncode:
-        raise UnavailableError(f"{name} failed: {error_line(process.stderr.decode(errors='replace'))}")
-    return process.stdout.decode(errors="replace")
+
+
+class Program:
+    """A Java program that answers each line with a line. It stays for later calls until this process ends: METEOR's
+    program takes 8 s to read its tables."""
+
+    def __init__(self, name: str, arguments: Sequence[str], folder: Path) -> None:
+        self.name, self._errors = name, TemporaryFile()  # noqa: SIM115  # open as long as the program
+        self.process = _start(arguments, folder, self._errors)
+
+    def ask(self, lines: Sequence[str], patience: float) -> str:
+        """The answers. Raises UnavailableError if the program fails or times out, and has ended."""
+        limit, began, stdout = patience + len(lines) / 100, time.monotonic(), self.process.stdout
+        timer, answers, failed = Timer(limit, self.process.kill), list[bytes](), True
+        try:
+            timer.start()
+            Thread(target=self._write, args=(lines,), daemon=True).start()  # the pipes do not hold all lines
+            while stdout and len(answers) < len(lines) and (answer := stdout.readline()):
+                answers.append(answer)
+            failed = len(answers) < len(lines) and self.process.wait() != 0
+        finally:
+            timer.cancel()
+            if failed:
+                self.process.kill()  # later calls would get the rest of the answers
+        if failed and time.monotonic() - began >= limit:
+            raise UnavailableError(f"{self.name} did not answer within {limit:.0f} s")
+        if failed:
+            self._errors.seek(0)
+            raise UnavailableError(f"{self.name} failed: {error_line(self._errors.read().decode(errors='replace'))}")
+        return b"".join(answers).decode(errors="replace")
+
+    def _write(self, lines: Sequence[str]) -> None:
+        with contextlib.suppress(OSError):  # the program has ended, which `ask` reports
+            if stdin := self.process.stdin:
+                stdin.write("".join(f"{line}\n" for line in lines).encode())
+                stdin.flush()
+
+
+_programs: dict[tuple[object, ...], Program] = {}
+
+
+def program(name: str, arguments: Sequence[str], folder: Path) -> Program:
+    """The running program with these arguments, or else a new one. Raises UnavailableError."""
+    key = (os.getpid(), shutil.which("java"), *arguments)  # a fork needs pipes of its own
+    if key not in _programs or _programs[key].process.poll() is not None:
+        _programs[key] = Program(name, arguments, folder)
+    return _programs[key]
 
 
 def _tokenised(texts: Sequence[str], patience: float) -> list[str]:
     arguments = ["-cp", str(find_shipped_file(TOKENIZER)), "edu.stanford.nlp.process.PTBTokenizer"]
     arguments += ["-preserveLines", "-lowerCase", "-encoding", "UTF-8"]
     fenced = [line for text in texts for line in (text, FENCE)]
-    lines = run("Java's tokeniser", arguments, fenced, patience).split("\n")
+    try:
+        process, limit = _start(arguments), patience + len(fenced) / 100
+        output, stderr = process.communicate("".join(f"{line}\n" for line in fenced).encode(), limit)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise UnavailableError(f"Java's tokeniser did not answer within {limit:.0f} s") from None
+    if process.returncode:
+        raise UnavailableError(f"Java's tokeniser failed: {error_line(stderr.decode(errors='replace'))}")
+    lines = output.decode(errors="replace").split("\n")
     if len(lines) == len(fenced) + 1:
         return lines[:-1:2]
     if len(texts) == 1:  # the text has a token that spans lines, such as a tag

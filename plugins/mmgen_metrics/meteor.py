@@ -23,7 +23,7 @@ STAGES = np.array([1.0, 0.6, 0.8, 0.6])  # weights of exact matches, stems, syno
 
 
 def statistics(hypotheses: Sequence[str], references: Sequence[Sequence[str]], patience: float) -> np.ndarray:
-    """(Q, 23) counts of Q segments, by one call of the program. Texts are tokenised: words separated by spaces.
+    """(Q, 23) counts of Q segments, by the program. Texts are tokenised: words separated by spaces.
 
     Raises UnavailableError if Java or the program is missing, fails or times out.
     """
@@ -34,7 +34,7 @@ def statistics(hypotheses: Sequence[str], references: Sequence[Sequence[str]], p
     jar = java.find_shipped_file(PROGRAM)
     arguments = ["-Xmx2G", "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", "-jar", str(jar)]
     arguments += ["-", "-", "-stdio", "-l", "en", "-norm"]
-    output = java.run("METEOR's program", arguments, requests, patience, jar.parent)
+    output = java.program("METEOR's program", arguments, jar.parent).ask(requests, patience)
     try:
         counts = np.array([line.split() for line in output.splitlines()], np.float64)
     except ValueError:

@@ -168,9 +168,23 @@ def test_a_java_that_cannot_tokenise_gives_way_to_our_own(monkeypatch, tmp_path)
 
 
 def test_meteor_s_program_sees_one_line_a_segment_and_no_bars_but_its_own(monkeypatch, tmp_path):
-    fake_java(tmp_path, monkeypatch, "print('Error:', sys.stdin.read())")
+    fake_java(tmp_path, monkeypatch, "print('Error:', sys.stdin.readline())")
     with pytest.raises(UnavailableError, match=r"Error: SCORE \|\|\| a cat sat \|\|\| the cat \|\|\| a dog runs\\n"):
         statistics(["a dog\nruns |||"], [["a cat\u2028sat", "the\r\n||| cat"]], 600)
+
+
+def test_meteor_s_program_is_started_once_and_again_after_it_has_ended(monkeypatch, tmp_path):
+    fake_java(
+        tmp_path,
+        monkeypatch,
+        f"open({str(tmp_path / 'starts')!r}, 'a').write('x')\n"
+        "for line in sys.stdin:\n    sys.exit(1) if 'fail' in line else print(*[len(line)] * 23, flush=True)",
+    )
+    counts = [statistics([text], [["a"]], 600)[0, 0] for text in ("b", "four")]
+    assert counts[1] - counts[0] == 3 and (tmp_path / "starts").read_text() == "x"
+    with pytest.raises(UnavailableError, match="failed"):
+        statistics(["b", "fail", "b"], [["a"]] * 3, 600)
+    assert statistics(["b"], [["a"]], 600)[0, 0] == counts[0] and (tmp_path / "starts").read_text() == "xx"
 
 
 def test_meteor_s_formula_equals_its_program():
