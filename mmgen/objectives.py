@@ -25,7 +25,7 @@ from .configs import PROMPT
 from .errors import DataError, UnavailableError
 from .examples import LOG_PROBABILITY, Example, Generation, Prediction, ResolvedExample, ScoreKind
 from .parts import Backbone, Part, Reader
-from .prompts import AVOID, PROMPT_COUNTS, behind_prompts, padded, prompts_of, texts_to_avoid
+from .prompts import PROMPT_COUNTS, behind_prompts, padded, prompts_of
 from .sequence import Sequencer
 from .tensors import Batch, Hiding, Loss, Tail, Targets, apply
 
@@ -135,16 +135,13 @@ class TextTargets(TargetReader):
         return Targets({"loss": int((tail.labels != -100).sum())}, labels, tail)
 
     def ask(self, rows: Rows) -> Targets:
-        """If it reads prompts, those of queries, each once: "prompt" (B, K, C), and "prompt_counts" (B,); and the texts
-        that queries are to stay away from: "avoid" (B, A, C)."""
+        """If it reads prompts, those of queries, each once: "prompt" (B, K, C), and "prompt_counts" (B,)."""
         labels: dict[str, Tensor] = {}
         if not self.reads_prompts:
             return Targets({})
         if any(texts := [list(dict.fromkeys(prompts_of(example))) for example in rows.examples]):
             labels[PROMPT] = padded([self._tokenise(prompts) for prompts in texts])
             labels[PROMPT_COUNTS] = torch.tensor([max(1, len(prompts)) for prompts in texts])
-        if any(avoided := [texts_to_avoid(example) for example in rows.examples]):
-            labels[AVOID] = padded([self._tokenise(texts) for texts in avoided])
         return Targets({}, labels)
 
     def pairs(self, example: Example) -> int:

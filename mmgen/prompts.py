@@ -1,4 +1,4 @@
-"""Prompts: texts before targets, their slots in a row, and the texts of prompts; the texts that a query is to avoid.
+"""Prompts: texts before targets, their slots in a row, and the texts of prompts.
 
 A prompt is a text before a target that only this target sees, such as the answer that a question is to have. An example
 has prompts as the label "prompt", a query under the same name. A prompt is part of its target's group, so that all
@@ -22,34 +22,21 @@ from .errors import DataError
 from .examples import Example, Generation
 from .tensors import PAD, WRITTEN, Batch, Layout, Tail, join
 
-AVOID = "avoid"  # the label of queries with texts to stay away from
 PROMPT_COUNTS = "prompt_counts"  # the label of `Targets` with the number of prompts of each example
 
 
 def prompts_of(example: Example) -> tuple[str, ...]:
     """The prompts of an example, one per target; of a query, one per text that is to be written. Empty if it has none.
     Raises DataError."""
-    prompts = _texts(example, PROMPT)
-    if isinstance(example.labels.get(PROMPT), str):
-        prompts *= max(1, len(example.targets))
+    value = example.labels.get(PROMPT, ())
+    prompts = [value] * max(1, len(example.targets)) if isinstance(value, str) else value
+    if not isinstance(prompts, tuple | list) or not all(isinstance(text, str) for text in prompts):
+        raise DataError(f"example '{example.id}': '{PROMPT}' must be a string or a list of strings, not {value!r:.60}")
     if prompts and example.targets and len(prompts) != len(example.targets):
         raise DataError(
             f"example '{example.id}' has {len(prompts)} prompts for {len(example.targets)} targets; give one per target"
         )
     return tuple(prompts)
-
-
-def texts_to_avoid(example: Example) -> list[str]:
-    """The texts that the texts of an example are to be different from. Raises DataError."""
-    return _texts(example, AVOID)
-
-
-def _texts(example: Example, label: str) -> list[str]:
-    value = example.labels.get(label, [])
-    texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, tuple | list) or not all(isinstance(text, str) for text in texts):
-        raise DataError(f"example '{example.id}': '{label}' must be a string or a list of strings, not {value!r:.60}")
-    return list(texts)
 
 
 def one_per_prompt(examples: Iterable[Example]) -> Iterator[Example]:

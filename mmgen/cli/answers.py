@@ -69,8 +69,7 @@ def generate(**options: Any) -> None:
     """Generate texts for your own pictures and texts.
 
     SOURCES are images, folders of images, or JSONL files whose fields are inputs of the model in the run folder RUN.
-    --input also gives inputs: prompt=TEXT is what a text is to fit, such as 'answer: red', and avoid=TEXT a text that
-    the new texts are to differ from; both may be repeated."""
+    --input also gives inputs: prompt=TEXT, which may be repeated, is what a text is to fit, such as 'answer: red'."""
     _answer(writes=True, **options)
 
 

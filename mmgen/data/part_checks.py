@@ -19,7 +19,7 @@ from ..decoding import Decoding, DecodingConfig
 from ..errors import DataError, PluginError
 from ..examples import Example, Generation, Prediction, Scores
 from ..parts import Backbone
-from ..prompts import AVOID, PROMPT_COUNTS, with_prompts
+from ..prompts import PROMPT_COUNTS, with_prompts
 from ..tensors import Batch
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def write_texts(
     if seeds:
         batch = replace(batch, seeds=torch.tensor(seeds, device=model.device))
     write = partial(generator.generate, model, batch)
-    if isinstance(options, Decoding) and (options.candidates or batch.label(AVOID) is not None):
+    if isinstance(options, Decoding) and options.candidates:
         texts = choose_different(write, batch, options, model.backbone)
     else:
         texts = write(options)
@@ -87,33 +87,29 @@ def choose_different(
 
     The candidates are the texts of a beam search; of a wider one, if there are too few. A text is chosen by maximal
     marginal relevance (Carbonell and Goldstein, 1998): `difference` times its distance from the nearest text that is
-    chosen already or to be avoided (`Batch.label("avoid")`), and the rest times the mean probability of its tokens. The
-    distance is 1 less the Dice overlap of two texts' tokens and pairs of neighbours, from 0 to 1. Texts that equal one
-    of these, but for case, are never chosen. Raises DataError if there are too few.
+    chosen already, and the rest times the mean probability of its tokens. The distance is 1 less the Dice overlap of
+    two texts' tokens and pairs of neighbours, from 0 to 1. Texts that are equal but for case count as one. Raises
+    DataError if there are too few.
     """
-    counts, ids, required = batch.label(PROMPT_COUNTS), batch.label(AVOID), options.num_return_sequences
+    counts, required = batch.label(PROMPT_COUNTS), options.num_return_sequences
     queries = [row for row in range(len(batch.ids)) for _ in range(1 if counts is None else int(counts[row]))]
-    avoided = [[] if ids is None else [t[t >= 0].tolist() for t in ids[row] if (t >= 0).any()] for row in queries]
     pools: list[dict[str, Generation]] = []
     for candidates in options.for_candidates():
         texts = [text for row in write(candidates) for text in row]
         pools = [{} for _ in queries]
         for place, text in enumerate(texts):
             pools[place * len(queries) // len(texts)].setdefault(text.text.casefold(), text)
-        for pool, unwanted in zip(pools, avoided, strict=True):
-            for tokens in unwanted:
-                pool.pop(backbone.decode_text(tokens).casefold(), None)
         if all(len(pool) >= required for pool in pools):
             break
     chosen: list[list[Generation]] = [[] for _ in batch.ids]
-    for row, pool, unwanted in zip(queries, pools, avoided, strict=True):
+    for row, pool in zip(queries, pools, strict=True):
         if len(pool) < required:
             raise DataError(
                 f"'{batch.ids[row]}': {required} different texts are required, but beam search ends in {len(pool)}; "
                 "ask for fewer, or raise decoding.candidates"
             )
         left = [(text, token_pairs(text.tokens, backbone.end_id)) for text in pool.values()]
-        near = [token_pairs(tokens, backbone.end_id) for tokens in unwanted]
+        near = list[frozenset[int | tuple[int, int]]]()
         for _ in range(required):
             values = [
                 options.difference * min((distance(pairs, other) for other in near), default=1.0)

@@ -25,7 +25,7 @@ class Answer:
                 (`mmgen.examples.Likelihood`); or fillings of blanks
     blanks      of each blank: its most probable words with their probabilities
     prediction  the prediction of a step that predicts a label, a choice, a region or boxes
-    remarks     hints for the user: truncated texts, unknown words, a text that stutters or is cut
+    remarks     hints for the user: truncated texts, unknown words, a text that is cut
     choices     of a step that predicts a choice: the texts to choose from, if the query has them
     error       why the query could not be read; such an answer has no texts and no prediction
     pictures    the pictures of the query

@@ -22,7 +22,6 @@ from ..data.part_checks import predict_with, write_texts
 from ..data.unread_text import remarks_on_text
 from ..decoding import DecodingConfig
 from ..errors import DataError, RunError, UnavailableError
-from ..evaluation.collapse import repeats_itself
 from ..evaluation.likelihood import fill, likelihoods, spelt
 from ..examples import Example, Generation
 from ..model import Model
@@ -309,9 +308,8 @@ def _single(answers: Sequence[Answer]) -> Answer:
 
 
 def _remarks_on(texts: Sequence[Generation], end_id: int) -> Iterator[str]:
-    """Remarks on texts that repeat themselves or stutter, and on texts without an end; each with the text's number."""
+    """Remarks on texts without an end, each with the text's number."""
     for number, text in enumerate(texts, 1):
-        cut = text.tokens and text.tokens[-1] != end_id
-        no_end = f"the text has no end: it is cut after {len(text.tokens)} tokens (generator.max_tokens)"
-        for remark in filter(None, (repeats_itself(text.text), no_end if cut else "")):
-            yield f"text {number}: {remark}" if len(texts) > 1 else remark
+        if text.tokens and text.tokens[-1] != end_id:
+            which = f"text {number}" if len(texts) > 1 else "the text"
+            yield f"{which} has no end: it is cut after {len(text.tokens)} tokens (generator.max_tokens)"

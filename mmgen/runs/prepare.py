@@ -1,11 +1,10 @@
-"""Before a run's first step: what it lacks on this machine, the extractors that made its features, the extraction."""
+"""Before a run's first step: what it lacks on this machine, and the extraction of features."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..configs import BackboneConfig, ExtractorConfig, FeaturesConfig
@@ -15,7 +14,6 @@ from ..downloads.hub import describe_model
 from ..downloads.sources import published_set
 from ..errors import DataError, MmgenError
 from ..features.extract import extract
-from ..features.fingerprints import differences, in_words
 from ..features.store import FeatureStore
 from ..parts import Picture
 from ..progress import Progress
@@ -69,27 +67,6 @@ def with_missing_parts(recipe: Recipe, steps: Sequence[str], layers: Layered) ->
         yield
     except DataError as error:
         raise DataError("\n".join([str(error), *missing_parts(recipe, steps, layers)])) from None
-
-
-def compare_extractors(recipe: Recipe, inputs: Collection[str]) -> None:
-    """Compare the fingerprint of every extractor that is named beside a file of features with the file's. Raises
-    DataError."""
-    for name in inputs:
-        config = recipe.inputs[name]
-        if not isinstance(config, FeaturesConfig) or config.features is None or config.allow_other_features:
-            continue
-        if config.extractor is None or config.extractor.source != "pictures":
-            continue
-        store, extractor = FeatureStore(config.features), config.extractor.build()
-        fingerprint = json.loads(json.dumps(dict(extractor.fingerprint)))
-        if fingerprint != store.fingerprint:
-            problem = "; ".join(differences(store.fingerprint, fingerprint))
-            raise DataError(
-                f"this extractor did not make the features of {in_words(store.fingerprint)} in {config.features} "
-                f"({problem}); use the extractor and settings that made them, leave the extractor out, or set "
-                "allow_other_features = true",
-                ("inputs", name, "extractor", "type"),
-            )
 
 
 def with_inputs_of(recipe: Recipe, only: Sequence[str]) -> Recipe:

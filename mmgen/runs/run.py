@@ -35,7 +35,6 @@ from .child import Settings, Steps
 from .data_check import check_data
 from .jobs import Children, Jobs
 from .prepare import (
-    compare_extractors,
     feature_files,
     fill_stores,
     missing_parts,
@@ -117,8 +116,6 @@ class _Run:
         only, processes, main = self.settings.only, self.processes, self.processes.is_main_process
         counts = ", ".join(f"{split} {len(datasets.main.split(split))}" for split in datasets.main.splits())
         progress.say(f"data: {recipe.data.type} ({counts})")
-        if main:
-            compare_extractors(recipe, inputs_of(recipe, recipe.ordered(only)))
         files = feature_files(recipe, only, folder)
         ready = with_features(recipe, files)
         with contextlib.closing(Children(self.jobs, todo, ready, folder, self.settings, progress.say)) as children:

@@ -15,7 +15,7 @@ class Masked(mmgen.GeneratorConfig):
     """The masked-decoding generator of BERT-gen (bertgen, section 3.2)."""
 
     type: Literal["masked"] = "masked"
-    query_labels = ("prompt", "avoid")
+    query_labels = ("prompt",)
     max_tokens: int = MaxTokens
 
     def build(self, backbone):
@@ -28,7 +28,7 @@ class Causal(mmgen.GeneratorConfig):
     """Next-token prediction: every slot of a target predicts the next one."""
 
     type: Literal["causal"] = "causal"
-    query_labels = ("prompt", "avoid")
+    query_labels = ("prompt",)
     backbones = frozenset({"visible", "row"})  # one of "row" must read from left to right, as `needs` says
     max_tokens: int = MaxTokens
 

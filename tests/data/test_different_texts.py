@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
-import torch
 from kit import toys
 
 from mmgen import Decoding
@@ -36,17 +34,11 @@ def pool_of(id_, texts=POOL):
     return [Generation(id_, words.decode_text(tokens), (*tokens, END), score) for tokens, score in texts.items()]
 
 
-def choose(n, difference, labels=None, texts=POOL):
-    batch = Batch(("a",), {}, {"generator": Targets({}, labels or {})})
+def choose(n, difference, texts=POOL):
+    batch = Batch(("a",), {}, {"generator": Targets({})})
     options = Decoding(candidates=5, num_return_sequences=n, difference=difference)
     (chosen,) = choose_different(lambda searched: [pool_of("a", texts)], batch, options, Words())
     return [text.tokens[:-1] for text in chosen]
-
-
-def test_texts_to_avoid_are_never_chosen_and_are_far():
-    avoid = {"avoid": torch.tensor([[[1, 2, 3, -1], [-1] * 4]])}
-    assert choose(2, 0.0, avoid) == [(1, 2, 4), (1, 2, 3, 5)], "equal texts are left out"
-    assert choose(2, 0.9, avoid) == [(6, 7), (8, 9, 10)], "alike texts come last"
 
 
 def test_more_beams_are_tried_before_there_are_too_few():
@@ -61,11 +53,10 @@ def test_more_beams_are_tried_before_there_are_too_few():
     assert widths == [4, 8] and len(chosen) == 2
 
 
-@pytest.mark.parametrize("avoid", [None, "where is the red ball"])
-def test_a_model_writes_exactly_n(avoid):
+def test_a_model_writes_exactly_n():
     """For every example and each of its prompts; the same again, and in a batch as alone."""
     model, examples = toys.model(), toys.examples(3)
-    labels = {"prompt": ("red", "how many"), **({"avoid": avoid} if avoid else {})}
+    labels = {"prompt": ("red", "how many")}
     examples[1] = replace(examples[1], targets=(), labels=labels)
     options = Decoding(candidates=12, num_return_sequences=4)
     texts = generate(model, examples, options)
