@@ -28,12 +28,12 @@ from kit import archives, arrays, frcnn, published, results, small_runs, stores,
 from kit.memory import check_memory, confined
 from mmgen_encoders import Bert
 from mmgen_extractors import BottomUpTsv, Detector, LxmertH5, NpzFolder, VisualGenome
+from mmgen_metrics.scoring import files as scoring
 from mmgen_probes import parses
 from PIL import Image
 from safetensors.torch import save_file
 
 import mmgen
-from mmgen import scoring
 from mmgen.errors import DataError, MmgenError
 from mmgen.examples import Example
 from mmgen.features.extract import extract

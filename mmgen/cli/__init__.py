@@ -23,7 +23,7 @@ from .answers import fill, generate, likelihood, predict
 from .models import export, info, probe, push
 from .parts import plugin, plugins, problems, schema
 from .recipes import check, init, run, show
-from .results import compare, report, score
+from .results import compare, report
 from .stores import data, features
 
 ENVIRONMENT = {  # of libraries, which read it when they are imported
@@ -39,7 +39,7 @@ GROUPS = {  # heading in the help -> its commands
     "Start": (run, init, check, show, report),
     "Your data": (data, features),
     "Use a trained run": (generate, predict, likelihood, fill, export, push, info, probe),
-    "Evaluate": (score, compare),
+    "Evaluate": (compare,),
     "Extend": (plugins, plugin, schema),
 }
 CORE = {str(command.name): command for commands in GROUPS.values() for command in commands}

@@ -1,74 +1,14 @@
-"""Scores of one or two systems on the same examples: values, intervals, differences."""
+"""Cells of scores over seeds, and the difference of two rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
-from typing import Any
 
-from ..configs import LIKELIHOOD, MetricConfig
-from ..data.part_checks import check_scores
-from ..errors import DataError
-from ..evaluation.collapse import collapsed
-from ..evaluation.score import build_metric, merge_metrics
-from ..examples import Example, Generation, Prediction, Scores
-from ..parts import Metric
-from ..recipe.load import select_parts
-from ..registry import Registry
-from .intervals import RESAMPLES, Interval, differences, groups_of, intervals, summed
-from .table import Cell, Row, ScoreTable
-
-
-def metrics(names: Sequence[str], sets: Sequence[str], registry: Registry) -> dict[str, MetricConfig]:
-    """Metrics by name; without names, all installed metrics that judge texts only and need no settings or pictures.
-    `sets`: overrides such as "captioneval.meteor=false". Raises DataError for a metric that judges likelihoods."""
-    metric_names = list(names) or [
-        name
-        for name, part in registry.names("metric").items()
-        if issubclass(part.config, MetricConfig)
-        and not part.config.needs_pictures
-        and part.config.judges == {"text"}
-        and not any(info.is_required() for info in part.config.model_fields.values())
-    ]
-    selected = select_parts(MetricConfig, {}, metric_names, sets, registry)
-    for name, config in selected.items():
-        if LIKELIHOOD in config.judges:
-            raise DataError(
-                f"--metric {name}: a file of texts has no log-probabilities of references; add the metric to [metrics] "
-                "of the recipe and run it again, or use `mmgen likelihood`"
-            )
-    return selected
-
-
-def compare(
-    systems: Mapping[str, Sequence[Any]],
-    examples: Sequence[Example],
-    configs: Mapping[str, MetricConfig],
-    *,
-    resamples: int = RESAMPLES,
-) -> tuple[ScoreTable, dict[str, Scores]]:
-    """Score one system, or two systems on the same examples: a row for each, for two also their difference, first minus
-    second; and the scores of each. Errors of metrics propagate.
-
-    systems    name -> for every example a text, or the value of one prediction
-    resamples  of the bootstrap, and shuffles of the randomisation; 0: no intervals and p
-    """
-    groups, scores_of, notes = groups_of(examples), dict[str, Scores](), dict[str, None]()
-    built = {name: build_metric(name, config) for name, config in configs.items()}
-    for name, predictions in systems.items():
-        scores_of[name] = _score(predictions, examples, built)
-        texts = [prediction for prediction in predictions if isinstance(prediction, str)]
-        remarks = [f"{name}: {remark}" for remark in [collapsed(texts)] if remark]
-        notes.update(dict.fromkeys((*scores_of[name].notes, *remarks)))
-    rows = [
-        Row((name,), cells_of([scores.values], intervals(scores, configs, groups, resamples)))
-        for name, scores in scores_of.items()
-    ]
-    columns = tuple(dict.fromkeys(name for scores in scores_of.values() for name in scores.values))
-    if len(systems) == 2:
-        first, second = ([scores] for scores in scores_of.values())
-        rows.append(difference_row(("difference",), first, second, configs, groups, resamples))
-    return ScoreTable(columns, tuple(rows), tuple(notes), heads=("metric",)), scores_of
+from ..configs import MetricConfig
+from ..examples import Scores
+from .intervals import RESAMPLES, Interval, differences, summed
+from .table import Cell, Row
 
 
 def cells_of(
@@ -110,13 +50,3 @@ def difference_row(
         if all(row.get(column) is not None for rows in values for row in rows)
     }
     return Row(labels, cells, "difference")
-
-
-def _score(predictions: Sequence[Any], examples: Sequence[Example], metrics: Mapping[str, Metric]) -> Scores:
-    """The scores of all metrics that have any."""
-    outputs: list[Any] = [
-        Generation(example.id, value, (), 0.0) if isinstance(value, str) else Prediction(example.id, value, 0.0)
-        for example, value in zip(examples, predictions, strict=True)
-    ]
-    scores = {name: check_scores(name, metric.score(outputs, examples), examples) for name, metric in metrics.items()}
-    return merge_metrics({name: of for name, of in scores.items() if {*of.values.values()} - {None}} or scores)

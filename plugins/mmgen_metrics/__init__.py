@@ -1,5 +1,5 @@
 """Configs of metrics of texts: scores of captions as in COCO's evaluation, diversity, perplexity, CLIPScore, and
-whether a model answers the questions."""
+whether a model answers the questions; and the command `mmgen score`."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -130,6 +130,23 @@ class Answerable(mmgen.MetricConfig):
         from .answerable import AnswerableMetric
 
         return AnswerableMetric(self)
+
+
+class Score(mmgen.CommandConfig):
+    """Score any file of predictions."""
+
+    type: Literal["score"] = "score"
+    group: ClassVar[str] = "Evaluate"
+
+    def build(self):
+        from .scoring.command import score
+
+        return score
+
+
+@mmgen.hookimpl
+def register_commands():
+    return [Score]
 
 
 @mmgen.hookimpl

@@ -9,10 +9,10 @@ from collections import defaultdict
 import pytest
 from kit.scoring import FAST, Words, cells, examples, score, write
 from mmgen_metrics import CaptionScores
+from mmgen_metrics.scoring.systems import compare, metrics
 
 from mmgen.examples import Example, Generation
 from mmgen.registry import installed
-from mmgen.scoring import compare, metrics
 
 
 def test_metrics_are_chosen_by_name_or_by_default(tmp_path):

@@ -3,10 +3,10 @@
 import pytest
 from kit import toys
 from kit.scoring import FAST, cells, score, write
+from mmgen_metrics.scoring.files import read_predictions, read_references
 
 from mmgen import DataError
 from mmgen.registry import installed
-from mmgen.scoring import read_predictions, read_references
 
 
 @pytest.mark.parametrize(

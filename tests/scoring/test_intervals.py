@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pytest
 from kit.scoring import Words, examples
+from mmgen_metrics.scoring.systems import compare
 
 from mmgen.examples import Example, Scores
-from mmgen.scoring import compare
 from mmgen.scoring.intervals import (
     Summed,
     bootstrap,

@@ -4,8 +4,8 @@ import json
 
 import pytest
 from kit.refusals import refusal
+from mmgen_metrics.scoring import files as scoring
 
-from mmgen import scoring
 from mmgen.examples import Generation, Prediction
 from mmgen.storage import generations
 

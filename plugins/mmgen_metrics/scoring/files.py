@@ -10,17 +10,17 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..data.datasets import build_split
-from ..errors import DataError
-from ..examples import Example
-from ..files import image_key
-from ..reading.results import ResultFiles
-from ..reading.text import join_names, json_lines, read_text
-from ..recipe.load import load
-from ..registry import Registry
-from ..storage.run_folder import RunFolder
-from ..storage.scored_examples import ScoredExamples
-from .intervals import names_of
+from mmgen.data.datasets import build_split
+from mmgen.errors import DataError
+from mmgen.examples import Example
+from mmgen.files import image_key
+from mmgen.reading.results import ResultFiles
+from mmgen.reading.text import join_names, json_lines, read_text
+from mmgen.recipe.load import load
+from mmgen.registry import Registry
+from mmgen.scoring.intervals import names_of
+from mmgen.storage.run_folder import RunFolder
+from mmgen.storage.scored_examples import ScoredExamples
 
 ID_KEYS = ("image_id", "id", "image", "question_id")
 TEXT_KEYS = ("questions", "predictions", "texts", "captions", "text", "prediction", "question", "caption")

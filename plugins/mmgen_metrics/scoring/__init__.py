@@ -1,0 +1,1 @@
+"""`mmgen score`: files of predictions and references, of one system or two."""
