@@ -20,7 +20,8 @@ BENCH = Path(__file__).resolve().parents[2] / "tools/bench.py"
 FEW, REST = "exact,train,decode", "sdpa,peak,run,loader,oom,two"
 
 
-@pytest.mark.parametrize("parts", [FEW, pytest.param(REST, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive  # CI runs the script itself
+@pytest.mark.parametrize("parts", [FEW, REST])
 def test_every_part_of_the_benchmark_gives_its_rows(tmp_path, parts):
     """In a new process that finds no mmgen but through the script."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"OUT": str(tmp_path)}
@@ -40,6 +41,7 @@ def test_killed_commands_end_as_undisturbed_ones(capsys):
     assert re.fullmatch(r"[4-6] kills in \d+ cases, 0 wrong, \d+ s\n", capsys.readouterr().out)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("broken", [False, True])
 def test_a_kill_before_every_call_finds_a_file_that_is_written_in_place(tmp_path, monkeypatch, broken):
     extraction = kills.prepare(["features"], tmp_path)["features"]
@@ -66,6 +68,7 @@ def test_a_published_visualbert_equals_transformers(tmp_path):
     assert hub.difference(str(tmp_path), 8) < 1e-5
 
 
+@pytest.mark.exhaustive
 def test_an_encoder_family_has_a_row():
     name, plain, writing_time = encoders.row("albert").split("|")[1:-1]
     assert name.strip() == "`albert`" and 0.3 < float(plain) < 3 and float(writing_time) > 1
@@ -79,6 +82,7 @@ def test_a_service_under_load_has_a_row():
     assert (clients.strip(), statuses.strip()) == ("2", "200: 4") and float(rate) > 0
 
 
+@pytest.mark.exhaustive
 def test_every_way_to_write_has_a_row(tmp_path, no_page, capsys):
     steps = {"both": {"inputs": ["caption"], "train": ["backbone"]}}
     recipe = toys.recipe(name="writing", generator={"type": "any_order", "max_tokens": 24}, steps=steps)
