@@ -49,13 +49,6 @@ def padded_length(count: int, device: torch.device) -> int:
     return -(-count // multiple) * multiple
 
 
-def rows_to_keep(finished: Tensor) -> Tensor:
-    """The indices of the rows that are not finished (R,) bool, in order; with some finished ones, if the
-    `padded_length` has room for them."""
-    count = padded_length(int((~finished).sum()), finished.device)
-    return finished.long().argsort(stable=True)[:count].sort().values
-
-
 class Cache:
     """Keys and values of slots already encoded, with their layout. A backbone with a cache subclasses this class.
 

@@ -9,7 +9,7 @@ they would be without them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -37,18 +37,6 @@ def prompts_of(example: Example) -> tuple[str, ...]:
             f"example '{example.id}' has {len(prompts)} prompts for {len(example.targets)} targets; give one per target"
         )
     return tuple(prompts)
-
-
-def one_per_prompt(examples: Iterable[Example]) -> Iterator[Example]:
-    """Examples of one prompt each, as a split that is scored needs them, with the prompt's kind and value as facts."""
-    for example in examples:
-        prompts = prompts_of(example)
-        for number, prompt in enumerate(dict.fromkeys(prompts), 1):
-            targets = tuple(text for text, its in zip(example.targets, prompts, strict=True) if its == prompt)
-            kind, _, value = prompt.partition(": ") if ": " in prompt else ("", "", prompt)
-            facts = {**example.facts, "prompt_kind": kind, "prompt_value": value}
-            labels = {**example.labels, PROMPT: (prompt,) * len(targets)}
-            yield replace(example, id=f"{example.id}:{number}", targets=targets, facts=facts, labels=labels)
 
 
 def padded(prompts: Sequence[Sequence[Sequence[int]]]) -> Tensor:

@@ -3,8 +3,9 @@
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from mmgen_generators.stepwise import rows_to_keep
 
-from mmgen.attention import MULTIPLES, Cache, rows_to_keep, visible
+from mmgen.attention import MULTIPLES, Cache, visible
 from mmgen.tensors import MASK, NOISY, PAD, PREFIX, WRITTEN, Layout
 
 slot = st.one_of(

@@ -2,8 +2,8 @@
 
 import torch
 from kit import toys
+from mmgen_vision.heads import published_layer
 
-from mmgen.objectives import published_layer
 from mmgen.testing import Tiny
 
 

@@ -111,7 +111,7 @@ class Questions(Published):
         if not self.has_prompts or split == self.train_split:
             yield example
             return
-        from mmgen.prompts import one_per_prompt
+        from mmgen_vision.prompts import one_per_prompt
 
         yield from one_per_prompt([example])
 

@@ -15,7 +15,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mmgen.attention import rows_to_keep
 from mmgen.examples import Generation
 from mmgen.objectives import MASK_NAME, Sequencer
 from mmgen.parts import Backbone
@@ -26,6 +25,7 @@ from mmgen.tensors import NOISY, PAD, WRITTEN, Batch, Layout, Slots
 from . import AnyOrderDecoding
 from .any_order_targets import PARTIAL
 from .open_places import masked_again, places_to_keep, predict
+from .stepwise import rows_to_keep
 
 if TYPE_CHECKING:
     from .any_order import AnyOrderGenerator

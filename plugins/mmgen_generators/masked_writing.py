@@ -11,13 +11,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from mmgen.attention import rows_to_keep
 from mmgen.objectives import Sequencer
 from mmgen.prompts import Prompts
 from mmgen.sequence import Prefix
 from mmgen.tensors import MASK, WRITTEN, Layout, Slots
 
-from .stepwise import behind_prompts
+from .stepwise import behind_prompts, rows_to_keep
 
 
 class MaskedStepper:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from mmgen import Decoding
+from mmgen.attention import padded_length
 from mmgen.examples import Generation
 from mmgen.objectives import Generator, Sequencer, TextTargets
 from mmgen.prompts import Prompts, prompt_slots
@@ -27,6 +28,13 @@ def tail_of(rows: Sequence[Sequence[Slot]], pad_id: int) -> tuple[Tail, Tensor]:
     table = torch.from_numpy(np.array([[*row, *[padding] * (longest - len(row))] for row in rows]))
     ids, offsets, role, group, time, labels = table[..., :6].long().unbind(-1)
     return Tail(ids, offsets, Layout(role, group, time), labels), table[..., -1]
+
+
+def rows_to_keep(finished: Tensor) -> Tensor:
+    """The indices of the rows that are not finished (R,) bool, in order; with some finished ones, if the
+    `padded_length` has room for them."""
+    count = padded_length(int((~finished).sum()), finished.device)
+    return finished.long().argsort(stable=True)[:count].sort().values
 
 
 def behind_prompts(model: Sequencer, prefix: Prefix, prompts: Tensor | None, slots: Slots) -> Slots:

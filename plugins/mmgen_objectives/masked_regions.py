@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import cast
 
 import torch.nn.functional as F
-from mmgen_vision.heads import VLBERT_REGIONS, region_layers
+from mmgen_vision.heads import VLBERT_REGIONS, published_layer, region_layers
 from torch import Tensor, nn
 
 from mmgen.errors import DataError
-from mmgen.objectives import Objective, Rows, Sequencer, TargetReader, published_layer
+from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
 from mmgen.parts import Backbone, Reader
 from mmgen.tensors import Batch, Hiding, Loss, Targets
 

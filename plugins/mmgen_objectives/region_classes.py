@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 
 import torch
 import torch.nn.functional as F
-from mmgen_vision.heads import VLBERT_REGIONS, region_layers, region_states
+from mmgen_vision.heads import VLBERT_REGIONS, init_layer_from, published_layer, region_layers, region_states
 from torch import Tensor, nn
 
 from mmgen.errors import DataError
-from mmgen.objectives import Objective, Rows, Sequencer, TargetReader, init_layer_from, published_layer
+from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
 from mmgen.parts import Backbone
 from mmgen.tensors import Batch, Loss, Targets
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import torch
 import torch.nn.functional as F
-from mmgen_vision.heads import VLBERT_REGIONS, region_states
+from mmgen_vision.heads import VLBERT_REGIONS, init_layer_from, published_layer, region_states
 from mmgen_vision.regions import choosable, plain, regions_of, right
 from torch import Tensor, nn
 
 from mmgen.examples import Prediction
-from mmgen.objectives import Objective, Rows, Sequencer, TargetReader, init_layer_from, published_layer
+from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
 from mmgen.parts import Backbone
 from mmgen.tensors import Batch, Loss, Targets
 

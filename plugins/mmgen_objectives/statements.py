@@ -8,12 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from mmgen_vision.heads import published_layer
 from mmgen_vision.truths import LABELS
 from torch import Tensor, nn
 
 from mmgen.errors import DataError
 from mmgen.examples import All, Example, Prediction
-from mmgen.objectives import Rows, Sequencer, TargetReader, published_layer
+from mmgen.objectives import Rows, Sequencer, TargetReader
 from mmgen.parts import Backbone
 from mmgen.tensors import Batch, Targets
 

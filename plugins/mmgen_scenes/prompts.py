@@ -8,8 +8,7 @@ from random import Random
 from typing import Any
 
 from mmgen_vision.box_words import box_in_words
-
-from mmgen.prompts import one_per_prompt
+from mmgen_vision.prompts import one_per_prompt
 
 from . import ScenePrompts
 from .dataset import DrawnScenes

@@ -43,3 +43,17 @@ def region_layers(width: int, classes: int) -> tuple[nn.Linear, nn.Linear]:
         nn.init.normal_(layer.weight, std=0.02)
         nn.init.zeros_(layer.bias)
     return dense, logits
+
+
+def init_layer_from(layer: nn.Module, model: Sequencer, name: str) -> None:
+    """Copy the hidden layer of the objective `name` of the model, if it has one, into `layer`; "" names none."""
+    source = model.objective(name).hidden_layer() if name else None
+    if source is not None:
+        layer.load_state_dict(source.state_dict())
+
+
+def published_layer(weights: Mapping[str, Tensor], theirs: str, layer: str) -> dict[str, Tensor]:
+    """For `Objective.published`: the weight and bias of the published layer whose name ends in `theirs`, as those of
+    `layer`. What is missing is left out."""
+    names = {f"{layer}.{kind}": f"{theirs}.{kind}" for kind in ("weight", "bias")}
+    return {ours: weights[name] for ours, end in names.items() for name in weights if name.endswith(end)}
