@@ -14,7 +14,7 @@ from mmgen.registry import KINDS
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# ([\w./]+\.(?:py|toml|jsonl))\n")
-GUIDES = ("index.md", "recipes.md", "scoring.md")  # pages whose commands follow from each other
+GUIDES = ("index.md", "guides/recipes.md", "guides/scoring.md")  # pages whose commands follow from each other
 FEW = (
     "data.train_size=8",
     "data.val_size=2",
@@ -33,10 +33,10 @@ def blocks(page: str, language: str) -> list[str]:
 def test_the_python_page_runs_from_top_to_bottom(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict = {"__name__": "api"}
-    code = blocks("api.md", "python")
+    code = blocks("guides/python.md", "python")
     assert len(code) >= 10
     for number, block in enumerate(code, 1):
-        exec(compile(block, f"docs/api.md, block {number}", "exec"), names)
+        exec(compile(block, f"python.md, block {number}", "exec"), names)
     assert names["finished"].finished("caption")
     (block,) = [block for block in code if block.startswith("# without_a_recipe.py")]
     assert len(block.splitlines()) <= 30 and names["losses"][-1] < 0.8 * names["losses"][0]
@@ -46,7 +46,7 @@ def test_the_python_page_runs_from_top_to_bottom(tmp_path, monkeypatch):
 def test_the_complete_example_installs_and_passes_its_tests(tmp_path):
     """The files printed on the plugin page."""
     written = []
-    for code in [*blocks("plugins.md", "toml"), *blocks("plugins.md", "python")]:
+    for code in [*blocks("extend/contracts.md", "toml"), *blocks("extend/contracts.md", "python")]:
         if place := FILE.match(code):
             path = tmp_path / "package" / place.group(1)
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -67,14 +67,16 @@ def test_the_complete_example_installs_and_passes_its_tests(tmp_path):
 
 
 def test_every_hook_is_on_the_page_with_its_base_class_and_its_contract():
-    rows = [line for line in (DOCS / "plugins.md").read_text().splitlines() if line.startswith("| `register_")]
+    page = (DOCS / "extend/contracts.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith("| `register_")]
     assert [row.split("`")[1] for row in rows] == [hook for hook, _ in KINDS.values()]
     for row, (hook, config) in zip(sorted(rows), sorted(KINDS.values(), key=lambda value: value[0]), strict=True):
         contract = config.build.__annotations__["return"]
         assert row.startswith(f"| `{hook}` | `mmgen.{config.__name__}` | `{contract}` |")
 
 
-PAGES = sorted([*DOCS.glob("*.md"), *DOCS.parent.glob("*.md"), *DOCS.parent.glob("examples/**/*.md")])
+MANUAL = [path for path in DOCS.rglob("*.md") if path.parent.name != "_generated"]
+PAGES = sorted([*MANUAL, *DOCS.parent.glob("*.md"), *DOCS.parent.glob("examples/**/*.md")])
 
 
 def prose(path: Path) -> str:
@@ -91,7 +93,7 @@ def anchors(path: Path) -> set[str]:
 def test_links_lead_somewhere(page):
     """Those into docs/_generated are checked by the build of the site."""
     for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
-        if "://" not in target and not target.startswith("_generated/"):
+        if "://" not in target and "_generated/" not in target:
             file, _, anchor = target.partition("#")
             place = page.parent / file if file else page
             assert place.exists(), target
