@@ -14,7 +14,13 @@ from mmgen.registry import KINDS
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# ([\w./]+\.(?:py|toml|jsonl))\n")
-GUIDES = ("index.md", "guides/recipes.md", "guides/scoring.md", "guides/training.md", "extend/tutorial.md")  # pages whose commands follow from each other
+GUIDES = (
+    "index.md",
+    "guides/recipes.md",
+    "guides/scoring.md",
+    "guides/training.md",
+    "extend/tutorial.md",
+)  # pages whose commands follow from each other
 FEW = (
     "data.train_size=8",
     "data.val_size=2",
