@@ -31,7 +31,7 @@ ELSEWHERE = re.compile(
     # files that a reader has
     r"|photos-|stream\.toml|vcr/|nlvr2|references vqa|trainval|reactions|stored\.toml|info regions"
     # other programs; mistakes on purpose; what has a test to itself, or takes long
-    r"|torchrun|docker|curl|serve|ray |SLURM|\$|python|judge (score|fill)|typo|plugin new"
+    r"|torchrun|docker|curl|serve|ray |SLURM|\$|python|judge |typo|plugin new"
     r"|mmgen_rivals|runs/rivals|recipe\.toml|three_init|left_to_right|tasks\.toml --profile long"
 )
 LISTED = re.findall(r"<(?!_|self)(.*)>", (DOCS / "index.md").read_text())  # the pages in the order of the site
