@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .training.fit import fit
 
 __version__ = "0.2.0.dev0"
-API_VERSION = 4  # of the plugin contract; docs/plugins.md says what may change within one
+API_VERSION = 4  # of the plugin contract; docs/extend/contracts.md says what may change within one
 
 
 LAZY = {"compose": "model", "fit": "training.fit", "generate": "evaluation.answers", "load": "inference.load"}

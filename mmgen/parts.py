@@ -395,8 +395,8 @@ class RunInfo:
 
 class Callback:
     """Watches a run. A method that is not overridden does nothing. Training waits for a method to return. Records are
-    copies. An exception is reported, and the callback is left out from then on. docs/plugins.md lists the keys of a
-    record."""
+    copies. An exception is reported, and the callback is left out from then on. docs/extend/contracts.md lists the
+    keys of a record."""
 
     def on_run_begin(self, run: RunInfo) -> None:
         """Before the first step that is to do."""

@@ -220,7 +220,7 @@ def _plugin_parts(source: Source, module: ModuleType) -> Iterator[Part | BrokenP
         yield BrokenPlugin(source, f"provides nothing: {module.__name__} has none of the hooks {', '.join(kinds)}")
     elif (required := getattr(module, "MMGEN_API", API_VERSION)) != API_VERSION:
         wrong = f"requires version {required!r} of the plugin contract, but this mmgen has version {API_VERSION}"
-        yield BrokenPlugin(source, f"{wrong}; update the older of the two (docs/plugins.md)")
+        yield BrokenPlugin(source, f"{wrong}; update the older of the two (docs/extend/contracts.md)")
         return
     for name, hook in hooks.items():
         if name not in kinds:

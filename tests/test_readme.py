@@ -27,6 +27,10 @@ def test_a_model_composed_in_python_trains_and_writes(capsys):
     assert "what color is the ball?" in printed or "is the dog big?" in printed
 
 
+def test_the_plugin_is_that_of_the_tutorial_which_runs():
+    assert SNIPPETS[2] in (ROOT / "docs/extend/tutorial.md").read_text(encoding="utf-8")
+
+
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory, no_page) -> Path:
     """The main job in the README's folder, with very little training data."""

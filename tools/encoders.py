@@ -1,4 +1,4 @@
-"""Measure every encoder family with small random weights, and write the table of docs/encoders.md.
+"""Measure every encoder family with small random weights, and write the table of docs/guides/encoders.md.
 
     python -m tools.encoders [--write] [FAMILY ...]
 
@@ -38,7 +38,7 @@ SEEING = ("modernvbert", "ultravbert")
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.encoders", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("families", nargs="*", help="by default every masked-LM family of transformers")
-    parser.add_argument("--write", action="store_true", help="write the table into docs/encoders.md")
+    parser.add_argument("--write", action="store_true", help="write the table into docs/guides/encoders.md")
     options = parser.parse_args()
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()

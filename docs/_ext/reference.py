@@ -279,12 +279,12 @@ PAGES: dict[str, tuple[str, Callable[[], str]]] = {
     ),
     "contract": (
         "# The contract of plugins\n\nThe modules that parts of a plugin may import, from their docstrings."
-        " [Plugins](../plugins.md) says what to write for each kind of part, and what may change within a version.",
+        " [Plugins](../extend/contracts.md) says what to write for each kind of part, and what may change within a version.",
         contract,
     ),
     "suites": (
         "# Test suites and fakes\n\nSubclass the suite of your part, return your config, and run pytest;"
-        " [Plugins](../plugins.md#tests) shows how.",
+        " [Plugins](../extend/contracts.md#tests) shows how.",
         suites,
     ),
 }

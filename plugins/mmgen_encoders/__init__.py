@@ -1,7 +1,7 @@
 """Configs of the encoders of transformers: BERT, RoBERTa, and any other masked-language model.
 
-`encoder` takes the other families by what their classes do (docs/encoders.md). A plugin may subclass `Encoder` for a
-family of its own and override the differences: see "Another encoder" in docs/plugins.md.
+`encoder` takes the other families by what their classes do (docs/guides/encoders.md). A plugin may subclass `Encoder`
+for a family of its own and override the differences: see "Another encoder" in docs/extend/contracts.md.
 """
 
 from pathlib import Path

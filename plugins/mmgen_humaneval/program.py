@@ -1,4 +1,4 @@
-"""Programs as judges: a sheet as requests, and ratings as a filled sheet. docs/judging.md shows both files."""
+"""Programs as judges: a sheet as requests, and ratings as a filled sheet. docs/guides/judging.md shows both files."""
 
 from __future__ import annotations
 

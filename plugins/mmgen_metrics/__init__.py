@@ -92,7 +92,7 @@ class Answerable(mmgen.MetricConfig):
     """A round trip: an answerer reads the picture and the generated question. It needs no references.
 
     The answerer is a step of a run, or an export, that reads a question and a picture: a step with `answer_classes`, or
-    one that writes answers. docs/scoring.md defines the columns.
+    one that writes answers. docs/guides/scoring.md defines the columns.
     """
 
     type: Literal["answerable"] = "answerable"

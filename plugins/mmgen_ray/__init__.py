@@ -1,4 +1,5 @@
-"""The config of the command `mmgen ray`: shards of commands, and steps of runs, as tasks of Ray; see docs/scale.md."""
+"""The config of the command `mmgen ray`: shards of commands, and steps of runs, as tasks of Ray:
+docs/guides/scale.md."""
 
 from typing import ClassVar, Literal
 

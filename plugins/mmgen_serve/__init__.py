@@ -1,4 +1,4 @@
-"""The config of the command `mmgen serve`: a model behind a URL. docs/serving.md describes it."""
+"""The config of the command `mmgen serve`: a model behind a URL. docs/guides/deploy.md describes it."""
 
 from typing import ClassVar, Literal
 

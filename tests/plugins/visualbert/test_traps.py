@@ -1,4 +1,4 @@
-"""Traps in transformers' VisualBERT classes (docs/visualbert.md lists them).
+"""Traps in transformers' VisualBERT classes (docs/papers/visualbert.md lists them).
 
 A failing test means that a newer transformers has fixed a trap; then update the page.
 """
