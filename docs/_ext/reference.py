@@ -279,12 +279,12 @@ PAGES: dict[str, tuple[str, Callable[[], str]]] = {
     ),
     "contract": (
         "# The contract of plugins\n\nThe modules that parts of a plugin may import, from their docstrings."
-        " [Plugins](../extend/contracts.md) says what to write for each kind of part, and what may change within a version.",
+        " [What each part must do](../extend/contracts.md) says which methods to write, and what may change.",
         contract,
     ),
     "suites": (
         "# Test suites and fakes\n\nSubclass the suite of your part, return your config, and run pytest;"
-        " [Plugins](../extend/contracts.md#tests) shows how.",
+        " [What each part must do](../extend/contracts.md#tests) has the rules.",
         suites,
     ),
 }
