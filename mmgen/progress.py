@@ -13,6 +13,7 @@ import math
 import re
 import shutil
 import sys
+import textwrap
 import time
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
@@ -108,7 +109,8 @@ def width(stream: TextIO | None) -> int | None:
 
 
 def fitted(text: str, width: int | None) -> str:
-    """A text whose tables (of `table`) fit into `width` columns: wide ones are split into tables below one another."""
+    """A text whose tables (of `table`) fit into `width` columns, and so the lines around them: wide tables are split into
+    tables below one another."""
     if width is None:
         return text
     parts: list[str] = []
@@ -116,8 +118,10 @@ def fitted(text: str, width: int | None) -> str:
         lines = [*group]
         if in_table and max(map(columns, lines)) > width and set("".join(lines[1:2])) == set("|-:"):
             parts.append(_split_table(lines, width))
-        else:
+        elif in_table or "\n|-" not in text:
             parts += lines
+        else:
+            parts += (textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False) for line in lines)
     return "\n".join(parts)
 
 

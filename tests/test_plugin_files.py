@@ -5,11 +5,12 @@ import sys
 import textwrap
 
 import pytest
-from kit import plugin_files
+from kit import toys
+from kit.recipes import GOOD
 
 import mmgen
 from mmgen.errors import PluginError, blame
-from mmgen.registry import installed, load_files
+from mmgen.registry import forgotten_files, installed, load_files
 
 WORDS = """
     from typing import Literal
@@ -38,7 +39,7 @@ def load(tmp_path):
         load_files([tmp_path / name])
         return installed()
 
-    with plugin_files.forgotten():
+    with forgotten_files():
         yield write
 
 
@@ -94,3 +95,20 @@ def test_workers_that_do_not_fork_find_the_file(tmp_path):
 def test_python_names_the_files_of_a_model(tmp_path):
     with pytest.raises(PluginError, match=r"nowhere.py: no such plugin"):
         mmgen.load(tmp_path, plugins=["nowhere.py"])
+
+
+def test_a_recipe_is_checked_with_its_own_files_only(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        code = WORDS.replace('"words"', f'"{name}"')
+        (tmp_path / name / "my_part.py").write_text(textwrap.dedent(code))
+        (tmp_path / name / "my.toml").write_text(f'plugins = ["my_part.py"]\n{GOOD}[metrics.m]\ntype = "{name}"\n')
+    (tmp_path / "none.toml").write_text(f'{GOOD}[metrics.m]\ntype = "one"\n')
+    (tmp_path / "wrong.toml").write_text(f'plugins = ["nowhere.py"]\n{GOOD}')
+    places = [*sys.path]
+    assert toys.mmgen_here(tmp_path, "check", "one/my.toml", "two/my.toml").returncode == 0
+    done = toys.mmgen_here(tmp_path, "check", "one/my.toml", "none.toml", "wrong.toml")
+    assert "error: none.toml:27: metrics.m.type: no metric is called 'one'" in done.stderr
+    assert "\nwrong.toml:1: plugins: nowhere.py: no such plugin; name a Python file, such as my_" in done.stderr
+    assert places == sys.path and not installed().files()

@@ -39,6 +39,14 @@ def test_a_table_too_wide_stands_in_pieces():
     assert max(map(len, fitted(WIDE, 5).splitlines())) == len("| step | relevance |")
 
 
+def test_notes_around_a_table_are_wrapped_and_texts_without_one_are_not():
+    note = "95 %: bootstrap over the examples' images"
+    assert fitted(f"{note}\n\n{WIDE}\n\n{note}", 30) == (
+        f"95 %: bootstrap over the\nexamples' images\n\n{fitted(WIDE, 30)}\n\n95 %: bootstrap over the\nexamples' images"
+    )
+    assert fitted(note, 30) == note
+
+
 def test_wide_letters_take_two_columns_and_marks_none():
     assert [columns(text) for text in ("a cat", "猫 が", "e\u0301", "می‌خواهم", "ﾈｺ", "💥")] == [5, 5, 1, 7, 2, 2]
     assert (

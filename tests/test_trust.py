@@ -17,7 +17,7 @@ import h5py
 import numpy as np
 import pytest
 import torch
-from kit import archives, frcnn, plugin_files, published, small_runs, stores, toys
+from kit import archives, frcnn, published, small_runs, stores, toys
 from kit.memory import check_memory, confined
 from kit.pictures import png
 from kit.refusals import refusal
@@ -38,7 +38,7 @@ from mmgen.features.extract import extract
 from mmgen.features.images import open_image
 from mmgen.features.store import FeatureStore
 from mmgen.reading.text import read_text
-from mmgen.registry import installed
+from mmgen.registry import forgotten_files, installed
 from mmgen.storage.published_weights import read_published
 from mmgen.storage.weights import read_tensors
 
@@ -343,7 +343,7 @@ def naming(tmp_path, monkeypatch) -> Path:
 
 def executes(folder: Path, *arguments: str) -> tuple[bool, str]:
     """Whether a command executes the file, and what it says."""
-    with plugin_files.forgotten():
+    with forgotten_files():
         done = toys.mmgen_here(folder, *arguments)
     mark = folder / "mark"
     executed = mark.exists()

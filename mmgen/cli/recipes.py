@@ -80,31 +80,42 @@ def show(**options: Any) -> None:
 def check(recipes: tuple[Path, ...], sets: tuple[str, ...]) -> None:
     """Check RECIPES, with all of their profiles, without running anything."""
     from ..recipe.layers import profiles
-    from ..recipe.weight_files import weight_errors
+    from ..registry import forgotten_files
 
-    problems, notes, count = list[str](), list[str](), 0
+    problems, notes, count = dict[str, None](), dict[str, None](), 0
     for recipe in recipes:
+        profiles_of: dict[str, list[str]] = {}  # problem -> the profiles that have it
         try:
-            for profile in profiles(recipe):
-                count += 1
-                try:
-                    loaded, layers = load_recipe(recipe, profile, sets, plugins=True)
-                except MmgenError as error:
-                    problems += str(error).split("\n")
-                    continue
-                problems += weight_errors(loaded, loaded.steps, layers)
-                notes += [
-                    f"{layers.opening(('callbacks', name))}{problem}; a run goes on without this callback"
-                    for name, callback in loaded.callbacks.items()
-                    if (problem := callback.problem())
-                ]
+            names = profiles(recipe)
         except MmgenError as error:  # no such file, say; the other recipes are checked
-            problems.append(str(error))
-    for note in dict.fromkeys(notes):
+            problems[str(error)] = None
+            continue
+        count += len(names)
+        for name in names:
+            with forgotten_files():  # another recipe may name another file
+                for problem in _problems(recipe, name, sets, notes):
+                    profiles_of.setdefault(problem, []).append(name or "none")
+        for problem, having in profiles_of.items():
+            problems[problem + f" (profile {', '.join(having)})" * (len(having) < len(names))] = None
+    for note in notes:
         tell(note, err=True)
     if problems:
-        raise MmgenError("\n".join(dict.fromkeys(problems)))
+        raise MmgenError("\n".join(problems))
     tell(f"{count} configuration{'s' * (count > 1)} in {len(recipes)} recipe{'s' * (len(recipes) > 1)}: no errors")
+
+
+def _problems(recipe: Path, profile: str | None, sets: tuple[str, ...], notes: dict[str, None]) -> list[str]:
+    """What is wrong in a recipe with a profile. Adds notes on callbacks that cannot work here."""
+    from ..recipe.weight_files import weight_errors
+
+    try:
+        loaded, layers = load_recipe(recipe, profile, sets, plugins=True)
+    except MmgenError as error:
+        return str(error).split("\n")
+    for name, callback in loaded.callbacks.items():
+        if problem := callback.problem():
+            notes[f"{layers.opening(('callbacks', name))}{problem}; a run goes on without this callback"] = None
+    return weight_errors(loaded, loaded.steps, layers)
 
 
 @click.command()

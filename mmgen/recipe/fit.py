@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 
-from ..configs import PROMPT, DatasetConfig, ExtractorConfig, FeaturesConfig
+from ..configs import PROMPT, BackboneConfig, DatasetConfig, ExtractorConfig, FeaturesConfig
 from ..errors import did_you_mean, unknown
 from .tables import GENERATOR, Recipe, Step, placed_parts
 from .toml_lines import Key
@@ -13,42 +14,52 @@ Wrong = tuple[Key, str]  # place in the recipe, what is wrong and what to do
 ONLY_ONE = "but only one objective per step can; use two steps"
 
 
-def fit_problems(recipe: Recipe, stored: bool) -> Iterator[Wrong]:
-    """All that does not fit. `stored`: the recipe of a finished run or an export, which has trained already."""
-    generator = recipe.generator
-    if generator:
-        for name in recipe.steps:
-            for option, wrong in generator.refuses(recipe.decoding_of(name)).items():
+def fit_problems(recipe: Recipe, stored: bool, lacking: bool = False) -> Iterator[Wrong]:
+    """All that does not fit. `stored`: the recipe of a finished run or an export, which has trained already. `lacking`:
+    the recipe lacks its wrong parts; a check ends where it needs one of them."""
+    checks = [_decoding_problems(recipe), _backbone_problems(recipe)]
+    if not stored:
+        checks += [_default_problems(recipe), _feature_problems(recipe), _random_problems(recipe)]
+        checks += [_metric_problems(recipe)]
+        for name, step in vars(recipe).get("steps", {}).items():
+            checks += [_training_problems(recipe, name) if step.train else _untrained_problems(recipe, name)]
+            checks += [_evaluation_problems(recipe, name)]
+    for problems in checks:
+        with contextlib.suppress(*(AttributeError, KeyError) * (lacking or not recipe.generator)):
+            yield from problems
+
+
+def _decoding_problems(recipe: Recipe) -> Iterator[Wrong]:
+    """A missing generator, or options that it refuses."""
+    for name, step in recipe.steps.items():
+        if recipe.generator:
+            for option, wrong in recipe.generator.refuses(recipe.decoding_of(name)).items():
                 yield ("steps", name, "decoding", option), wrong
-    elif writing := [name for name, step in recipe.steps.items() if GENERATOR in step.objectives]:
-        message = f"is missing, and step '{writing[0]}' trains it: add a table [generator], or name its objectives"
-        yield (GENERATOR,), message
-        return
-    if generator and (wrong := generator.backbone_problem(recipe.backbone)):
-        yield (GENERATOR, "type"), wrong
+        elif GENERATOR in step.objectives:
+            message = f"is missing, and step '{name}' trains it: add a table [generator], or name its objectives"
+            yield (GENERATOR,), message
+            return
+
+
+def _backbone_problems(recipe: Recipe) -> Iterator[Wrong]:
+    """Parts that do not work with the backbone."""
     for name, config in recipe.inputs.items():
         if wrong := config.backbone_problem(recipe.backbone):
             yield ("inputs", name, "type"), wrong
-    if stored:
-        return
+    if recipe.generator and (wrong := recipe.generator.backbone_problem(recipe.backbone)):
+        yield (GENERATOR, "type"), wrong
+
+
+def _default_problems(recipe: Recipe) -> Iterator[Wrong]:
     if recipe.default_step and (wrong := unknown(recipe.default_step, recipe.steps)):
         yield ("default_step",), wrong
-    if recipe.data.inputs or recipe.data.objectives:
-        yield ("data",), "inputs and objectives are keys of the data of a step; remove them"
-    yield from _feature_problems(recipe)
-    yield from _random_problems(recipe) if recipe.pretrained else ()
-    yield from _metric_problems(recipe)
-    for name, step in recipe.steps.items():
-        problems = _training_problems(recipe, name, step) if step.train else _untrained_problems(recipe, step)
-        for key, wrong in (*problems, *_evaluation_problems(recipe, name, step)):
-            yield ("steps", name, *key), wrong
 
 
 def _feature_problems(recipe: Recipe) -> Iterator[Wrong]:
     """Inputs of steps without features, and without an extractor to compute them."""
-    for name in {name: None for step in recipe.steps.values() for name in step.inputs}:
-        config = recipe.inputs[name]
-        if not isinstance(config, FeaturesConfig) or config.features is not None:
+    read = {name for step in recipe.steps.values() for name in step.inputs}
+    for name, config in recipe.inputs.items():
+        if name not in read or not isinstance(config, FeaturesConfig) or config.features is not None:
             continue
         if config.extractor is None or config.extractor.source == "file":
             message = (
@@ -59,10 +70,10 @@ def _feature_problems(recipe: Recipe) -> Iterator[Wrong]:
 
 
 def _random_problems(recipe: Recipe) -> Iterator[Wrong]:
-    """Parts with random weights."""
-    for path, part in placed_parts(recipe):
+    """Parts with random weights, in a recipe that refuses them."""
+    for path, part in placed_parts(recipe) if recipe.pretrained else ():
         random = isinstance(part, ExtractorConfig) and part.is_random()
-        if random or (part is recipe.backbone and part.base_model() is None):
+        if random or (isinstance(part, BackboneConfig) and part.base_model() is None):
             yield (
                 (*path, "weights"),
                 "random weights, which this recipe refuses (pretrained = true); name published ones",
@@ -81,45 +92,40 @@ def _metric_problems(recipe: Recipe) -> Iterator[Wrong]:
             yield ("metrics", name), f"scores no step: it needs predictions of the kind {needed}; remove it"
 
 
-def _untrained_problems(recipe: Recipe, step: Step) -> Iterator[Wrong]:
+def _untrained_problems(recipe: Recipe, name: str) -> Iterator[Wrong]:
     """Problems of a step that trains nothing: it has the weights of another step."""
-    start = recipe.steps[step.start]
+    step, place = recipe.steps[name], ("steps", name)
     if not step.evaluate:
-        yield ("evaluate",), "a step that trains nothing must be evaluated; set evaluate = true"
+        yield (*place, "evaluate"), "a step that trains nothing must be evaluated; set evaluate = true"
     for key in ("inputs", "objectives"):
-        for name in sorted({*getattr(step, key)} - {*getattr(start, key)}):
+        for listed in sorted({*getattr(step, key)} - {*getattr(recipe.steps[step.start], key)}):
             message = f"is not in the {key} of step '{step.start}', whose weights this step has; remove it"
-            yield (key,), f"'{name}' {message}"
+            yield (*place, key), f"'{listed}' {message}"
     if step.training != recipe.training:
-        yield ("training",), "has no effect, because the step trains nothing; remove it"
+        yield (*place, "training"), "has no effect, because the step trains nothing; remove it"
 
 
-def _training_problems(recipe: Recipe, name: str, step: Step) -> Iterator[Wrong]:
+def _training_problems(recipe: Recipe, name: str) -> Iterator[Wrong]:
     """Problems of what a step trains on which data."""
-    training, heads = step.training, {name: recipe.heads[name] for name in step.objectives}
-    if training.gradient_checkpointing and not recipe.backbone.supports_gradient_checkpointing:
-        message = f"the backbone '{recipe.backbone.type}' cannot recompute its layers; remove this key"
-        yield ("training", "gradient_checkpointing"), message
-    for head, config in heads.items():
-        init_from = getattr(config, "init_from", "")
+    step, place = recipe.steps[name], ("steps", name)
+    yield from ((place + key, wrong) for key, wrong in _data_problems(recipe, step, [*recipe.sources(name).values()]))
+    for head in step.objectives:
+        init_from = getattr(recipe.heads[head], "init_from", "")
         if init_from and not getattr(recipe.heads.get(init_from), "exports_weights", False):
             hint = "" if init_from in recipe.heads else did_you_mean(init_from, recipe.heads)
             message = f'init_from = "{init_from}" names no objective with a hidden layer to copy{hint}'
-            yield ("objectives",), f"'{head}': {message}"
-        size, pairs = training.micro_batch_size, training.batch_size
+            yield (*place, "objectives"), f"'{head}': {message}"
+    for head in (head for head in step.objectives if recipe.heads[head].over_batch):
         why = f"since '{head}' of step '{name}' compares all pairs of an update"
-        if config.over_batch and size is not None and size < pairs:
+        if len(step.data) > 1:
+            yield (*place, "data"), f"must be one data set, {why}; use a step for each data set"
+        size, pairs = step.training.micro_batch_size, step.training.batch_size
+        if size is not None and size < pairs:
             message = f"must be at least batch_size ({pairs}), not {size}, {why}; raise it, or lower batch_size"
-            yield ("training", "micro_batch_size"), message
-        if config.over_batch and len(step.data) > 1:
-            yield ("data",), f"must be one data set, {why}; use a step for each data set"
-    for number, data in enumerate(step.data):
-        for key in ("inputs", "objectives"):
-            for listed in getattr(data, key) or ():
-                if problem := unknown(listed, getattr(step, key)):
-                    yield ("data", str(number), key), problem
-                    return
-    yield from _data_problems(recipe, step, [*recipe.sources(name).values()])
+            yield (*place, "training", "micro_batch_size"), message
+    if step.training.gradient_checkpointing and not recipe.backbone.supports_gradient_checkpointing:
+        message = f"the backbone '{recipe.backbone.type}' cannot recompute its layers; remove this key"
+        yield (*place, "training", "gradient_checkpointing"), message
 
 
 def _data_problems(recipe: Recipe, step: Step, sources: Sequence[DatasetConfig]) -> Iterator[Wrong]:
@@ -159,13 +165,15 @@ def _together(recipe: Recipe, data: DatasetConfig) -> Iterator[str]:
             )
 
 
-def _evaluation_problems(recipe: Recipe, name: str, step: Step) -> Iterator[Wrong]:
+def _evaluation_problems(recipe: Recipe, name: str) -> Iterator[Wrong]:
     """Problems of what a step predicts and is scored on."""
-    predicting = {name: gives for name in step.objectives if (gives := recipe.heads[name].gives)}
-    if len(predicting) > 1:
-        yield ("objectives",), f"{' and '.join(map(repr, predicting))} make predictions, {ONLY_ONE}"
+    step, place = recipe.steps[name], ("steps", name)
     if step.evaluate == "own" and not step.data:
-        yield ("evaluate",), f'"own" needs a data set of the step; add [steps.{name}.data], or set evaluate = true'
+        message = f'"own" needs a data set of the step; add [steps.{name}.data], or set evaluate = true'
+        yield (*place, "evaluate"), message
+    predicting = {head: gives for head in step.objectives if (gives := recipe.heads[head].gives)}
+    if len(predicting) > 1:
+        yield (*place, "objectives"), f"{' and '.join(map(repr, predicting))} make predictions, {ONLY_ONE}"
     if step.evaluate and not predicting:
         what = " and ".join(map(repr, step.objectives))
-        yield ("evaluate",), f"no predictions of {what} to score; set evaluate = false"
+        yield (*place, "evaluate"), f"no predictions of {what} to score; set evaluate = false"

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from ..configs import PartConfig
-from ..errors import RecipeError
+from ..errors import PluginError, RecipeError
 from ..registry import Registry, installed, load_files
 from .layers import Layered, read, setting_table
 from .parse import Parts, mistakes_in, parse, plugin_files
@@ -24,7 +24,10 @@ def load(
     RecipeError with one line for each mistake. `plugins`: execute the files that the recipe names as plugins."""
     layers = read(path, profile, sets)
     if plugins and (files := plugin_files(layers)):
-        load_files(files)
+        try:
+            load_files(files)
+        except PluginError as error:
+            raise RecipeError(f"{layers.opening(('plugins',))}{error}") from None
         registry = installed()
     recipe = parse(layers, registry, str(path))
     named = {file.name: file for file in recipe.plugins} | registry.files(parts_in(recipe))

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import ValidationError
+from pydantic_core import PydanticCustomError
+
 from ..configs import Config
 from ..errors import did_you_mean
-from .tables import NAME
+from .toml_lines import Key
 
-MISTAKE = "mistake"  # type of the errors that `parse` raises
+NAME = r"^\w[\w-]*$"  # of a name that becomes the name of a file or a module
+MISTAKE = "mistake"  # type of the errors of `mistakes`
 WORDS = {  # of pydantic -> ours, in order
-    "Input should be ": "must be ",
     "greater than or equal to": "at least",
     "greater than": "more than",
     "less than or equal to": "at most",
@@ -23,9 +27,21 @@ WORDS = {  # of pydantic -> ours, in order
     "a valid tuple": "a list, [...]",
     "a valid ": "a ",
     "an object": "a table",
+    "items after validation": "entries",
     "True": "true",
     "False": "false",
 }
+
+
+def mistakes(*mistakes: tuple[Key, str]) -> ValidationError:
+    """An error with these messages, each about a key."""
+    custom = [(key, PydanticCustomError(MISTAKE, "{text}", {"text": text})) for key, text in mistakes]
+    return ValidationError.from_exception_data("recipe", [{"type": e, "loc": key, "input": None} for key, e in custom])
+
+
+def wrong_keys(error: ValidationError) -> list[tuple[Key, str]]:
+    """The keys and messages of such an error."""
+    return [(tuple(map(str, mistake["loc"])), mistake["msg"]) for mistake in error.errors()]
 
 
 def describe_mistake(cls: type[Config], mistake: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:
@@ -52,6 +68,7 @@ def mistake_text(mistake: Mapping[str, Any]) -> str:
         return str(context["error"])
     if context.get("min_length") == 1:
         return "must not be empty"
+    text = re.sub(r"^\w+ should ", "must ", text)
     for word, ours in WORDS.items():
         text = text.replace(word, ours)
     if kind == "string_pattern_mismatch" and context["pattern"] == NAME:
@@ -59,4 +76,5 @@ def mistake_text(mistake: Mapping[str, Any]) -> str:
     elif not text.startswith("must be "):
         return text
     value = json.dumps(mistake["input"], ensure_ascii=False, default=str)
-    return f"{text}, not {value if len(value) <= 60 else f'{value[:57]}...'}"
+    hint = did_you_mean(str(mistake["input"]), re.findall(r"'(.*?)'", text) if kind == "literal_error" else ())
+    return f"{text}, not {value if len(value) <= 60 else f'{value[:57]}...'}{hint}"

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
-from pydantic_core import PydanticCustomError
+from pydantic import ValidationError, create_model
 
 from ..configs import Config, DatasetConfig, PartConfig
 from ..decoding import Decoding, DecodingConfig
-from ..errors import PluginError, RecipeError
+from ..errors import PluginError, RecipeError, unknown
 from ..registry import Registry
 from .fit import Wrong, fit_problems
 from .layers import Layered
-from .messages import MISTAKE, describe_mistake
+from .messages import describe_mistake, mistakes, wrong_keys
 from .paths import from_folder, map_paths
-from .tables import GENERATOR, NO_DATA, NoData, Recipe
+from .tables import GENERATOR, NO_DATA, NoData, Recipe, Step
+from .toml_lines import Key
 from .training import Training
 
 AnyConfig = TypeVar("AnyConfig", bound=Config)
@@ -32,10 +33,12 @@ class Parts:
     """The context of a validation: the parts that tables may name.
 
     tables  of the whole recipe
+    step    the table of the step that is read
     """
 
     registry: Registry
     tables: Mapping[str, Any]
+    step: Mapping[str, Any] = field(default_factory=dict)
 
     def table(self, *path: str) -> Mapping[str, Any]:
         """A table of the recipe; empty if it is missing, or not a table."""
@@ -50,13 +53,13 @@ class Parts:
         name = table.get("type")
         if not isinstance(name, str):
             names = ", ".join(self.registry.names(kind.kind))
-            raise _error((("type",), f'is missing; write  type = "..."  with one of: {names}'))
+            raise mistakes((("type",), f'is missing; write  type = "..."  with one of: {names}'))
         if kind is DatasetConfig and name == NO_DATA:
             return self.read(NoData, table)
         try:
             config = self.registry.get(kind.kind, name).config
         except PluginError as error:
-            raise _error((("type",), str(error))) from None
+            raise mistakes((("type",), str(error))) from None
         return self.read(config, table)
 
     def nested(self, cls: type[AnyConfig], table: Mapping[str, Any]) -> AnyConfig:
@@ -65,7 +68,7 @@ class Parts:
         if cls is Training:
             table = {**self.table("training"), **table}
         if not issubclass(cls, DecodingConfig):
-            return self.read(cls, table)
+            return replace(self, step=table if cls is Step else self.step).read(cls, table)
         generator = self.table(GENERATOR)
         part = self.registry.names(GENERATOR).get(str(generator.get("type")))
         options: Any = Decoding if not generator else getattr(part and part.config, "decoding", cls)
@@ -74,21 +77,40 @@ class Parts:
     def read(self, cls: type[AnyConfig], table: Mapping[str, Any]) -> AnyConfig:
         """A config from a table, validated strictly as JSON: "5" is not a number, and a list becomes a tuple. Raises
         ValidationError, with our own messages."""
+        wrong = [*self._unlisted(table)] if issubclass(cls, DatasetConfig) else []
         try:
-            return cls.model_validate_json(json.dumps(table, default=str), strict=True, context=self)
+            config = cls.model_validate_json(json.dumps(table, default=str), strict=True, context=self)
         except ValidationError as error:
-            mistakes = list[Wrong]()
             for mistake in error.errors():
                 if mistake["type"] == "too_short" and len(mistake["input"]) >= mistake["ctx"]["min_length"]:
                     continue  # without the entries that are wrong
                 key, text = describe_mistake(cls, mistake)
-                mistakes.append((tuple(name for name in key if not name.endswith("]")), text))  # pydantic's "[key]"
-            raise _error(*mistakes) from None
+                wrong.append((tuple(name for name in key if not name.endswith("]")), text))  # pydantic's "[key]"
+        if wrong:
+            raise mistakes(*wrong, *self._hidden(cls, table, wrong)) from None
+        return config
 
+    def _unlisted(self, table: Mapping[str, Any]) -> Iterator[Wrong]:
+        """Names of a data set's inputs and objectives that are none of its step's."""
+        for key, default in (("inputs", []), ("objectives", [GENERATOR])):
+            names, known = table.get(key), self.step.get(key, default)
+            if names and not self.step:
+                yield (key,), "is a key of the data of a step; remove it"
+            elif isinstance(names, list) and isinstance(known, list):
+                yield from (((key,), problem) for name in names if known and (problem := unknown(name, known)))
 
-def _error(*mistakes: Wrong) -> ValidationError:
-    custom = [(key, PydanticCustomError(MISTAKE, "{text}", {"text": text})) for key, text in mistakes]
-    return ValidationError.from_exception_data("recipe", [{"type": e, "loc": key, "input": None} for key, e in custom])
+    def _hidden(self, cls: type[AnyConfig], table: Mapping[str, Any], wrong: Sequence[Wrong]) -> Iterator[Wrong]:
+        """What a config says about its other keys, and hides as long as some are wrong; without messages that name one
+        of these, or one that may be meant."""
+        words = {*(name for key, _ in wrong for name in key[:1]), *re.findall(r"mean '(\w+)'", str(wrong))}
+        others = {name: value for name, value in table.items() if name not in words}
+        if len(others) < len(table):
+            try:
+                self.read(cls, others)
+            except ValidationError as error:
+                yield from (
+                    (key, text) for key, text in wrong_keys(error) if not words & {*key[:1], *re.findall(r"\w+", text)}
+                )
 
 
 def parse(layers: Layered, registry: Registry, source: str, stored: bool = False) -> Recipe:
@@ -98,13 +120,39 @@ def parse(layers: Layered, registry: Registry, source: str, stored: bool = False
         if file.name not in registry.files():
             advice = f"if you trust this file, add --plugin {file}, or in Python plugins=[{str(file)!r}]"
             raise RecipeError(f"{layers.opening(('plugins',), source)}needs the parts in {file.name}; {advice}")
+    parts, tables = Parts(registry, layers.values), {"decoding": {}, **layers.values}
     with mistakes_in(layers, source):
-        recipe = map_paths(
-            Parts(registry, layers.values).read(Recipe, {"decoding": {}, **layers.values}),
-            lambda text, either, at: from_folder(text, layers.folder(at), either),
-        )
-        if problems := [*fit_problems(recipe, stored)]:
-            raise _error(*problems)
+        try:
+            recipe = _with_paths(parts.read(Recipe, tables), layers)
+            wrong = [*fit_problems(recipe, stored)]
+        except ValidationError as error:
+            wrong = wrong_keys(error)
+            with contextlib.suppress(ValidationError):
+                others = _right_parts(parts, tables, layers, [key for key, _ in wrong])
+                wrong += fit_problems(others, stored, lacking=True)
+        if wrong:
+            raise mistakes(*wrong)
+    return recipe
+
+
+def _with_paths(recipe: Recipe, layers: Layered) -> Recipe:
+    """The recipe with its paths relative to the current folder."""
+    return map_paths(recipe, lambda text, either, at: from_folder(text, layers.folder(at), either))
+
+
+def _right_parts(parts: Parts, tables: Mapping[str, Any], layers: Layered, wrong: Iterable[Key]) -> Recipe:
+    """A recipe that lacks its wrong tables. Raises ValidationError if there is none."""
+    right: Any = copy.deepcopy({**tables})
+    for table, *names in (layers.key(key) for key in wrong):
+        named = names and table.endswith("s") and isinstance(right.get(table), dict)  # a part of several
+        (right[table] if named else right).pop(names[0] if named else table, None)
+    absent = {table for table, *_ in wrong if not right.get(table)} & {*Recipe.model_fields}
+    cls: Any = create_model("Recipe", __base__=Recipe, **dict.fromkeys(absent, (Any, {})))
+    shared = {table: right.get(table) for table in ("training", "decoding")}
+    recipe = _with_paths(replace(parts, tables={**tables, **shared}).read(cls, right), layers)
+    for config in (*recipe.steps.values(), recipe):
+        for table in absent:
+            vars(config).pop(table, None)
     return recipe
 
 
@@ -122,8 +170,7 @@ def mistakes_in(layers: Layered, source: str) -> Iterator[None]:
     try:
         yield
     except ValidationError as error:
-        opened = ((layers.opening(tuple(map(str, m["loc"])), source), m["msg"]) for m in error.errors())
-        lines = {f"{opening}{message}" for opening, message in opened}
+        lines = {f"{layers.opening(key, source)}{message}" for key, message in wrong_keys(error)}
         raise RecipeError("\n".join(sorted(lines, key=_order))) from None
 
 

@@ -38,13 +38,12 @@ from ..configs import (
 )
 from ..decoding import Decoding, DecodingConfig
 from ..errors import DataError, RecipeError, unknown
+from .messages import NAME, mistakes
 from .toml_lines import Key
 from .training import NO_RESULT, Training
 
 if TYPE_CHECKING:
     from ..parts import Dataset
-
-NAME = r"^\w[\w-]*$"  # of a name that becomes the name of a file or a module
 
 GENERATOR = "generator"  # the generator's name among objectives
 PRETRAINED = "pretrained"  # `start` of a step that starts from the encoder's weights
@@ -83,18 +82,17 @@ TABLE = GetPydanticSchema(_nested)
 
 
 def _listed(names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-    """Names that a step lists: of tables of the recipe, each once. Raises ValueError."""
+    """Names that a step lists: of tables of the recipe, each once. Raises ValidationError."""
     tables = info.context.table if info.context else dict.fromkeys(("inputs", "objectives"), names).__getitem__
     known = {
         "inputs": [*tables("inputs")],
         "objectives": [GENERATOR, *tables("objectives")],
-        "train": [*info.data.get("inputs", names), "backbone"],
+        "train": [*info.data.get("inputs", tables("inputs")), "backbone"],
     }[info.field_name or ""]
-    for name in names:
-        if known and (problem := unknown(name, known)):
-            raise ValueError(problem)
-        if names.count(name) > 1:
-            raise ValueError(f"'{name}' is listed twice; list it once")
+    problems = [problem for name in names if known and (problem := unknown(name, known))]
+    problems += [f"'{name}' is listed twice; list it once" for name in names if names.count(name) > 1]
+    if problems:
+        raise mistakes(*((Key(), problem) for problem in problems))
     return names
 
 
@@ -172,7 +170,7 @@ class Step(Config):
                 raise ValueError(f'write a file, a folder or a hub name after "{start.strip()}"')
         elif info.context:
             steps = info.context.table("steps")
-            if problem := unknown(start, [*steps, PRETRAINED]):
+            if problem := unknown(start, {**steps, PRETRAINED: None}):
                 raise ValueError(problem)
             trail = [start]
             while (before := info.context.table("steps", trail[-1]).get("start")) in steps and before not in trail:
@@ -250,7 +248,7 @@ class Recipe(Config):
         """The steps; one that trains nothing has keys of the step that it starts from."""
         for name, step in steps.items():
             chain = [step]
-            while not chain[-1].train:
+            while not chain[-1].train and chain[-1].start in steps:
                 chain.append(steps[chain[-1].start])
             for key in FROM_START if not step.train else ():
                 value = next((getattr(s, key) for s in chain if key in s.model_fields_set), getattr(chain[-1], key))
@@ -259,8 +257,9 @@ class Recipe(Config):
 
     @property
     def heads(self) -> dict[str, Any]:
-        """The objectives and the generator, by their names among the objectives of a step."""
-        return {GENERATOR: self.generator, **self.objectives}
+        """The objectives and the generator, if there is one, by their names among the objectives of a step."""
+        generator = vars(self).get(GENERATOR)
+        return {**({GENERATOR: generator} if generator else {}), **self.objectives}
 
     def predicts(self, step: str) -> tuple[str, Gives] | None:
         """The objective of a step that makes its predictions, and their kind; at most one objective does."""

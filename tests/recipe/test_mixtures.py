@@ -128,7 +128,7 @@ def test_a_later_layers_list_stands_in_place_of_the_whole_list(tmp_path):
             two(*[', objectives = ["words"]'] * 2).replace("data = ", 'objectives = ["words", "pictured"]\ndata = '),
             "24: steps.pre.objectives: no data set of the step trains 'pictured': none has all inputs that it reads",
         ),
-        ('[data]\ninputs = ["caption"]\n', "24: data: inputs and objectives are keys of the data of a step; remove "),
+        ('[data]\ninputs = ["caption"]\n', "25: data.inputs: is a key of the data of a step; remove it"),
     ],
 )
 def test_what_cannot_be_trained_together_is_refused_with_its_line(tmp_path, data, expected):
