@@ -109,7 +109,7 @@ def width(stream: TextIO | None) -> int | None:
 
 
 def fitted(text: str, width: int | None) -> str:
-    """A text whose tables (of `table`) fit into `width` columns, and so the lines around them: wide tables are split into
+    """A text whose tables (of `table`) and the lines around them fit into `width` columns: wide tables are split into
     tables below one another."""
     if width is None:
         return text

@@ -16,17 +16,18 @@ ONLY_ONE = "but only one objective per step can; use two steps"
 
 def fit_problems(recipe: Recipe, stored: bool, lacking: bool = False) -> Iterator[Wrong]:
     """All that does not fit. `stored`: the recipe of a finished run or an export, which has trained already. `lacking`:
-    the recipe lacks its wrong parts; a check ends where it needs one of them."""
-    checks = [_decoding_problems(recipe), _backbone_problems(recipe)]
+    the recipe lacks its wrong parts (a wrong table is False); a check ends where it reads one of them."""
+    checks: list[tuple[Key, Iterator[Wrong]]] = [((), _decoding_problems(recipe)), ((), _backbone_problems(recipe))]
     if not stored:
-        checks += [_default_problems(recipe), _feature_problems(recipe), _random_problems(recipe)]
-        checks += [_metric_problems(recipe)]
-        for name, step in vars(recipe).get("steps", {}).items():
-            checks += [_training_problems(recipe, name) if step.train else _untrained_problems(recipe, name)]
-            checks += [_evaluation_problems(recipe, name)]
-    for problems in checks:
-        with contextlib.suppress(*(AttributeError, KeyError) * (lacking or not recipe.generator)):
-            yield from problems
+        of_recipe = (_top_problems, _feature_problems, _random_problems, _metric_problems)
+        checks += [((), problems(recipe)) for problems in of_recipe]
+        for name, step in (recipe.steps or {}).items():
+            problems = _training_problems(recipe, name) if step.train else _untrained_problems(recipe, step)
+            checks += [(("steps", name), problems), (("steps", name), _evaluation_problems(recipe, name))]
+    left_out = (AttributeError, KeyError, TypeError) if lacking or recipe.generator is None else ()
+    for place, problems in checks:
+        with contextlib.suppress(*left_out):
+            yield from ((place + key, wrong) for key, wrong in problems)
 
 
 def _decoding_problems(recipe: Recipe) -> Iterator[Wrong]:
@@ -35,7 +36,7 @@ def _decoding_problems(recipe: Recipe) -> Iterator[Wrong]:
         if recipe.generator:
             for option, wrong in recipe.generator.refuses(recipe.decoding_of(name)).items():
                 yield ("steps", name, "decoding", option), wrong
-        elif GENERATOR in step.objectives:
+        elif recipe.generator is None and GENERATOR in step.objectives:
             message = f"is missing, and step '{name}' trains it: add a table [generator], or name its objectives"
             yield (GENERATOR,), message
             return
@@ -50,9 +51,12 @@ def _backbone_problems(recipe: Recipe) -> Iterator[Wrong]:
         yield (GENERATOR, "type"), wrong
 
 
-def _default_problems(recipe: Recipe) -> Iterator[Wrong]:
+def _top_problems(recipe: Recipe) -> Iterator[Wrong]:
     if recipe.default_step and (wrong := unknown(recipe.default_step, recipe.steps)):
         yield ("default_step",), wrong
+    for key in ("inputs", "objectives"):
+        if getattr(recipe.data, key):
+            yield ("data", key), "is a key of the data of a step; remove it"
 
 
 def _feature_problems(recipe: Recipe) -> Iterator[Wrong]:
@@ -92,40 +96,47 @@ def _metric_problems(recipe: Recipe) -> Iterator[Wrong]:
             yield ("metrics", name), f"scores no step: it needs predictions of the kind {needed}; remove it"
 
 
-def _untrained_problems(recipe: Recipe, name: str) -> Iterator[Wrong]:
+def _untrained_problems(recipe: Recipe, step: Step) -> Iterator[Wrong]:
     """Problems of a step that trains nothing: it has the weights of another step."""
-    step, place = recipe.steps[name], ("steps", name)
     if not step.evaluate:
-        yield (*place, "evaluate"), "a step that trains nothing must be evaluated; set evaluate = true"
+        yield ("evaluate",), "a step that trains nothing must be evaluated; set evaluate = true"
+    if recipe.training and step.training != recipe.training:
+        yield ("training",), "has no effect, because the step trains nothing; remove it"
     for key in ("inputs", "objectives"):
-        for listed in sorted({*getattr(step, key)} - {*getattr(recipe.steps[step.start], key)}):
+        for name in sorted({*getattr(step, key)} - {*getattr(recipe.steps[step.start], key)}):
             message = f"is not in the {key} of step '{step.start}', whose weights this step has; remove it"
-            yield (*place, key), f"'{listed}' {message}"
-    if step.training != recipe.training:
-        yield (*place, "training"), "has no effect, because the step trains nothing; remove it"
+            yield (key,), f"'{name}' {message}"
 
 
 def _training_problems(recipe: Recipe, name: str) -> Iterator[Wrong]:
     """Problems of what a step trains on which data."""
-    step, place = recipe.steps[name], ("steps", name)
-    yield from ((place + key, wrong) for key, wrong in _data_problems(recipe, step, [*recipe.sources(name).values()]))
+    step = recipe.steps[name]
+    unlisted = [
+        (("data", str(number), key), problem)
+        for number, data in enumerate(step.data)
+        for key in ("inputs", "objectives")
+        for listed in getattr(data, key) or ()
+        if (problem := unknown(listed, getattr(step, key)))
+    ]
+    yield from unlisted or _data_problems(recipe, step, [*recipe.sources(name).values()])
     for head in step.objectives:
         init_from = getattr(recipe.heads[head], "init_from", "")
         if init_from and not getattr(recipe.heads.get(init_from), "exports_weights", False):
             hint = "" if init_from in recipe.heads else did_you_mean(init_from, recipe.heads)
             message = f'init_from = "{init_from}" names no objective with a hidden layer to copy{hint}'
-            yield (*place, "objectives"), f"'{head}': {message}"
-    for head in (head for head in step.objectives if recipe.heads[head].over_batch):
-        why = f"since '{head}' of step '{name}' compares all pairs of an update"
-        if len(step.data) > 1:
-            yield (*place, "data"), f"must be one data set, {why}; use a step for each data set"
-        size, pairs = step.training.micro_batch_size, step.training.batch_size
-        if size is not None and size < pairs:
-            message = f"must be at least batch_size ({pairs}), not {size}, {why}; raise it, or lower batch_size"
-            yield (*place, "training", "micro_batch_size"), message
-    if step.training.gradient_checkpointing and not recipe.backbone.supports_gradient_checkpointing:
+            yield ("objectives",), f"'{head}': {message}"
+    comparing = (head for head in step.objectives if recipe.heads[head].over_batch)
+    reasons = [f"since '{head}' of step '{name}' compares all pairs of an update" for head in comparing]
+    for why in reasons if step.data[1:] else ():
+        yield ("data",), f"must be one data set, {why}; use a step for each data set"
+    training = recipe.training and step.training
+    size, pairs = training.micro_batch_size, training.batch_size
+    for why in reasons if size is not None and size < pairs else ():
+        message = f"must be at least batch_size ({pairs}), not {size}, {why}; raise it, or lower batch_size"
+        yield ("training", "micro_batch_size"), message
+    if training.gradient_checkpointing and not recipe.backbone.supports_gradient_checkpointing:
         message = f"the backbone '{recipe.backbone.type}' cannot recompute its layers; remove this key"
-        yield (*place, "training", "gradient_checkpointing"), message
+        yield ("training", "gradient_checkpointing"), message
 
 
 def _data_problems(recipe: Recipe, step: Step, sources: Sequence[DatasetConfig]) -> Iterator[Wrong]:
@@ -167,13 +178,12 @@ def _together(recipe: Recipe, data: DatasetConfig) -> Iterator[str]:
 
 def _evaluation_problems(recipe: Recipe, name: str) -> Iterator[Wrong]:
     """Problems of what a step predicts and is scored on."""
-    step, place = recipe.steps[name], ("steps", name)
+    step = recipe.steps[name]
     if step.evaluate == "own" and not step.data:
-        message = f'"own" needs a data set of the step; add [steps.{name}.data], or set evaluate = true'
-        yield (*place, "evaluate"), message
+        yield ("evaluate",), f'"own" needs a data set of the step; add [steps.{name}.data], or set evaluate = true'
     predicting = {head: gives for head in step.objectives if (gives := recipe.heads[head].gives)}
     if len(predicting) > 1:
-        yield (*place, "objectives"), f"{' and '.join(map(repr, predicting))} make predictions, {ONLY_ONE}"
+        yield ("objectives",), f"{' and '.join(map(repr, predicting))} make predictions, {ONLY_ONE}"
     if step.evaluate and not predicting:
         what = " and ".join(map(repr, step.objectives))
-        yield (*place, "evaluate"), f"no predictions of {what} to score; set evaluate = false"
+        yield ("evaluate",), f"no predictions of {what} to score; set evaluate = false"

@@ -7,7 +7,7 @@ import copy
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,13 +15,13 @@ from pydantic import ValidationError, create_model
 
 from ..configs import Config, DatasetConfig, PartConfig
 from ..decoding import Decoding, DecodingConfig
-from ..errors import PluginError, RecipeError, unknown
+from ..errors import PluginError, RecipeError
 from ..registry import Registry
 from .fit import Wrong, fit_problems
 from .layers import Layered
 from .messages import describe_mistake, mistakes, wrong_keys
 from .paths import from_folder, map_paths
-from .tables import GENERATOR, NO_DATA, NoData, Recipe, Step
+from .tables import GENERATOR, NO_DATA, NoData, Recipe
 from .toml_lines import Key
 from .training import Training
 
@@ -33,12 +33,10 @@ class Parts:
     """The context of a validation: the parts that tables may name.
 
     tables  of the whole recipe
-    step    the table of the step that is read
     """
 
     registry: Registry
     tables: Mapping[str, Any]
-    step: Mapping[str, Any] = field(default_factory=dict)
 
     def table(self, *path: str) -> Mapping[str, Any]:
         """A table of the recipe; empty if it is missing, or not a table."""
@@ -68,7 +66,7 @@ class Parts:
         if cls is Training:
             table = {**self.table("training"), **table}
         if not issubclass(cls, DecodingConfig):
-            return replace(self, step=table if cls is Step else self.step).read(cls, table)
+            return self.read(cls, table)
         generator = self.table(GENERATOR)
         part = self.registry.names(GENERATOR).get(str(generator.get("type")))
         options: Any = Decoding if not generator else getattr(part and part.config, "decoding", cls)
@@ -77,27 +75,16 @@ class Parts:
     def read(self, cls: type[AnyConfig], table: Mapping[str, Any]) -> AnyConfig:
         """A config from a table, validated strictly as JSON: "5" is not a number, and a list becomes a tuple. Raises
         ValidationError, with our own messages."""
-        wrong = [*self._unlisted(table)] if issubclass(cls, DatasetConfig) else []
         try:
-            config = cls.model_validate_json(json.dumps(table, default=str), strict=True, context=self)
+            return cls.model_validate_json(json.dumps(table, default=str), strict=True, context=self)
         except ValidationError as error:
+            wrong = list[Wrong]()
             for mistake in error.errors():
                 if mistake["type"] == "too_short" and len(mistake["input"]) >= mistake["ctx"]["min_length"]:
                     continue  # without the entries that are wrong
                 key, text = describe_mistake(cls, mistake)
                 wrong.append((tuple(name for name in key if not name.endswith("]")), text))  # pydantic's "[key]"
-        if wrong:
             raise mistakes(*wrong, *self._hidden(cls, table, wrong)) from None
-        return config
-
-    def _unlisted(self, table: Mapping[str, Any]) -> Iterator[Wrong]:
-        """Names of a data set's inputs and objectives that are none of its step's."""
-        for key, default in (("inputs", []), ("objectives", [GENERATOR])):
-            names, known = table.get(key), self.step.get(key, default)
-            if names and not self.step:
-                yield (key,), "is a key of the data of a step; remove it"
-            elif isinstance(names, list) and isinstance(known, list):
-                yield from (((key,), problem) for name in names if known and (problem := unknown(name, known)))
 
     def _hidden(self, cls: type[AnyConfig], table: Mapping[str, Any], wrong: Sequence[Wrong]) -> Iterator[Wrong]:
         """What a config says about its other keys, and hides as long as some are wrong; without messages that name one
@@ -141,19 +128,18 @@ def _with_paths(recipe: Recipe, layers: Layered) -> Recipe:
 
 
 def _right_parts(parts: Parts, tables: Mapping[str, Any], layers: Layered, wrong: Iterable[Key]) -> Recipe:
-    """A recipe that lacks its wrong tables. Raises ValidationError if there is none."""
+    """A recipe without its wrong parts; a wrong table is False, and to read a key of it an error. Raises
+    ValidationError if there is no such recipe."""
     right: Any = copy.deepcopy({**tables})
     for table, *names in (layers.key(key) for key in wrong):
         named = names and table.endswith("s") and isinstance(right.get(table), dict)  # a part of several
         (right[table] if named else right).pop(names[0] if named else table, None)
     absent = {table for table, *_ in wrong if not right.get(table)} & {*Recipe.model_fields}
-    cls: Any = create_model("Recipe", __base__=Recipe, **dict.fromkeys(absent, (Any, {})))
-    shared = {table: right.get(table) for table in ("training", "decoding")}
-    recipe = _with_paths(replace(parts, tables={**tables, **shared}).read(cls, right), layers)
-    for config in (*recipe.steps.values(), recipe):
-        for table in absent:
-            vars(config).pop(table, None)
-    return recipe
+    fields: Any = dict.fromkeys(absent, (Any, False))
+    merged = {**tables, "training": right.get("training"), "decoding": right.get("decoding")}
+    return _with_paths(
+        replace(parts, tables=merged).read(create_model("Recipe", __base__=Recipe, **fields), right), layers
+    )
 
 
 def plugin_files(layers: Layered) -> list[Path]:

@@ -257,9 +257,8 @@ class Recipe(Config):
 
     @property
     def heads(self) -> dict[str, Any]:
-        """The objectives and the generator, if there is one, by their names among the objectives of a step."""
-        generator = vars(self).get(GENERATOR)
-        return {**({GENERATOR: generator} if generator else {}), **self.objectives}
+        """The objectives and the generator, by their names among the objectives of a step."""
+        return {GENERATOR: self.generator, **self.objectives}
 
     def predicts(self, step: str) -> tuple[str, Gives] | None:
         """The objective of a step that makes its predictions, and their kind; at most one objective does."""
