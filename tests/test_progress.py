@@ -40,10 +40,8 @@ def test_a_table_too_wide_stands_in_pieces():
 
 
 def test_notes_around_a_table_are_wrapped_and_texts_without_one_are_not():
-    note = "95 %: bootstrap over the examples' images"
-    assert fitted(f"{note}\n\n{WIDE}\n\n{note}", 30) == (
-        f"95 %: bootstrap over the\nexamples' images\n\n{fitted(WIDE, 30)}\n\n95 %: bootstrap over the\nexamples' images"
-    )
+    note, wrapped = "95 %: bootstrap over the examples' images", "95 %: bootstrap over the\nexamples' images"
+    assert fitted(f"{note}\n\n{WIDE}\n\n{note}", 30) == f"{wrapped}\n\n{fitted(WIDE, 30)}\n\n{wrapped}"
     assert fitted(note, 30) == note
 
 

@@ -6,7 +6,7 @@ import contextlib
 import copy
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -114,9 +114,8 @@ def parse(layers: Layered, registry: Registry, source: str, stored: bool = False
             wrong = [*fit_problems(recipe, stored)]
         except ValidationError as error:
             wrong = wrong_keys(error)
-            with contextlib.suppress(ValidationError):
-                others = _right_parts(parts, tables, layers, [key for key, _ in wrong])
-                wrong += fit_problems(others, stored, lacking=True)
+            with contextlib.suppress(ValidationError):  # if there is no recipe without its wrong parts
+                wrong += _fit_problems_of_others(parts, tables, layers, {layers.key(key) for key, _ in wrong}, stored)
         if wrong:
             raise mistakes(*wrong)
     return recipe
@@ -127,19 +126,26 @@ def _with_paths(recipe: Recipe, layers: Layered) -> Recipe:
     return map_paths(recipe, lambda text, either, at: from_folder(text, layers.folder(at), either))
 
 
-def _right_parts(parts: Parts, tables: Mapping[str, Any], layers: Layered, wrong: Iterable[Key]) -> Recipe:
-    """A recipe without its wrong parts; a wrong table is False, and to read a key of it an error. Raises
-    ValidationError if there is no such recipe."""
-    right: Any = copy.deepcopy({**tables})
-    for table, *names in (layers.key(key) for key in wrong):
-        named = names and table.endswith("s") and isinstance(right.get(table), dict)  # a part of several
-        (right[table] if named else right).pop(names[0] if named else table, None)
-    absent = {table for table, *_ in wrong if not right.get(table)} & {*Recipe.model_fields}
+def _fit_problems_of_others(
+    parts: Parts, tables: Mapping[str, Any], layers: Layered, wrong: Collection[Key], stored: bool
+) -> list[Wrong]:
+    """What does not fit in a recipe without its wrong parts; a wrong table is False, and to read a key of it an error.
+    Messages that name a wrong part may follow from it, and are left out. Raises ValidationError."""
+    right, gone = copy.deepcopy({**tables}), set[str]()
+    for table, *names in wrong:
+        if names and table.endswith("s") and isinstance(right.get(table), dict):  # a part of several
+            right[table].pop(names[0], None)
+            gone.add(names[0])
+        else:
+            right.pop(table, None)
+        if table == "steps":
+            right.pop("metrics", None)  # each scores any of the steps
+    absent = {table for table, *_ in (*wrong, ("metrics",)) if not right.get(table)} & {*Recipe.model_fields}
     fields: Any = dict.fromkeys(absent, (Any, False))
     merged = {**tables, "training": right.get("training"), "decoding": right.get("decoding")}
-    return _with_paths(
-        replace(parts, tables=merged).read(create_model("Recipe", __base__=Recipe, **fields), right), layers
-    )
+    others = replace(parts, tables=merged).read(create_model("Recipe", __base__=Recipe, **fields), right)
+    problems = fit_problems(_with_paths(others, layers), stored, lacking=True)
+    return [(key, text) for key, text in problems if not gone & {*re.findall(r"""['"]([\w-]+)['"]""", text)}]
 
 
 def plugin_files(layers: Layered) -> list[Path]:

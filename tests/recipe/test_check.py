@@ -76,6 +76,7 @@ def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
         ("epochs = 3", "momentum = 0.9", '10: training.momentum: needs optimizer = "sgd", not "adamw"'),
         ("epochs = 3", 'lr_scheduler = "steps"', "10: training.lr_scheduler: steps need lr_milestones, epochs after "),
         ("epochs = 3", "betas = [0.9]", "10: training.betas.1: is missing"),
+        ("epochs = 3", "betas = [0.9, 0.9, 0.9]", "10: training.betas: must have at most 2 entries, not 3"),
         (
             "num_hidden_layers = 1",
             "hidden_size = 32\nnum_attention_heads = 3",
@@ -102,7 +103,7 @@ def test_one_mistake(recipe, before, after, expected):
         ("training.learning_rate=nan", "must be a finite number, not NaN"),
         ("training.learning_rate=x", 'must be a number, not "x"'),
         ("training.gradient_checkpointing=1", "must be true or false, not 1"),
-        ("training.keep=lst", "must be 'last' or 'best', not \"lst\""),
+        ("training.keep=lst", "must be 'last' or 'best', not \"lst\"; did you mean 'last'?"),
         ("name=5", "must be a string in quotation marks, not 5"),
         ("name=''", "must not be empty"),
         ("steps.first.train=[]", "must not be empty"),
@@ -136,3 +137,66 @@ def test_a_generator_refuses_options_before_training(recipe, monkeypatch):
     monkeypatch.setattr(Masked, "refuses", lambda self, decoding: {"num_beams": f"{decoding.num_beams} are too many"})
     text = GOOD.replace('type = "masked"', 'type = "masked"\n[decoding]\nnum_beams = 4')
     assert mistakes(recipe(text)) == ["my.toml:10: decoding.num_beams: 4 are too many"]
+
+
+FEATURES = "inputs.image: has no features; set features to a store (`mmgen features import` writes one from published "
+THIRD = '[steps.third]\ninputs = ["image"]\ntrain = ["backbone"]\nevaluate = "own"\n' + IMAGE
+OWN = 'steps.third.evaluate: "own" needs a data set of the step; add '
+SCORED = (
+    '[metrics.m]\ntype = "captioneval"\n[steps.third]\ninputs = ["caption"]\ntrain = ["backbone"]\nevaluate = false\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "more", "expected"),
+    [
+        (
+            {'inputs = ["caption"]\ntrain = ["backbone"]': 'inputs = ["a", "b"]\ntrain = ["picture"]\nevaluate = 3'},
+            "",
+            [
+                "12: steps.first.inputs: unknown name 'a'; choose from: caption",
+                "12: steps.first.inputs: unknown name 'b'; choose from: caption",
+                "13: steps.first.train: unknown name 'picture'; choose from: caption, backbone",
+                "14: steps.first.evaluate: must be true, false or 'own', not 3",
+            ],
+        ),
+        (  # what a config says about its keys together, and what does not fit
+            {"epochs = 3": 'momentum = 0.9\nlr_scheduler = "steps"\nbatch_size = 0'},
+            THIRD,
+            [
+                '10: training.momentum: needs optimizer = "sgd"',
+                "11: training.lr_scheduler: steps need lr_milestones",
+                "12: training.batch_size: must be at least 1, not 0",
+                f"31: {OWN}",
+                f"32: {FEATURES}",
+            ],
+        ),
+        (  # the parts on which most depends
+            {'type = "bert"': 'type = "bret"', 'type = "scenes"': 'type = "scene"'},
+            THIRD,
+            [
+                "4: backbone.type: no backbone is called 'bret'",
+                "  installed backbones",
+                "21: data.type: no dataset is called 'scene'",
+                "  installed datasets",
+                f"29: {OWN}",
+                f"30: {FEATURES}",
+            ],
+        ),
+        ({"[steps.first]\n": "[steps.first]\nbogus = 1\n"}, THIRD, ["12: steps.first.bogus: ", f"30: {OWN}", "31: "]),
+        # what only follows from a mistake is not said
+        ({'train = ["backbone"]': "train = []\nstart = 5"}, "", ["14: steps.first.start: must be a string"]),
+        ({"epochs = 3": 'optimizer = "sdg"\nmomentum = 0.9'}, "", ["10: training.optimizer: must be 'adamw' or "]),
+        ({"epochs = 3": 'optimzer = "sgd"\nmomentum = 0.9'}, "", ["10: training.optimzer: no such key; did you mean "]),
+        ({"epochs = 3": "epochs = 0"}, '[steps.third]\nstart = "second"\ntrain = []\n', ["10: training.epochs: must "]),
+        ({'type = "masked"': 'type = "masket"'}, "", ["8: generator.type: no generator", "  installed generators"]),
+        ({'start = "first"': 'start = "frist"', "[data]": 'start = "x"\n[data]'}, SCORED, ["17: steps.", "20: steps."]),
+        ({'"toy"\n': '"toy"\ndefault_step = "second"\n', 'start = "first"': 'start = "frist"'}, "", ["18: steps."]),
+    ],
+)
+def test_a_mistake_hides_no_other(recipe, changes, more, expected):
+    text = GOOD + more
+    for before, after in changes.items():
+        text = text.replace(before, after, 1)
+    lines = [line.removeprefix("my.toml:") for line in mistakes(recipe(text))]
+    assert len(lines) == len(expected) and all(map(str.startswith, lines, expected)), lines
