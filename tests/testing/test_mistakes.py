@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import math
 import random
 from collections import namedtuple
 from dataclasses import replace
@@ -17,13 +18,14 @@ from mmgen.decoding import Decoding
 from mmgen.errors import DataError
 from mmgen.examples import Scores
 from mmgen.objectives import Objective
-from mmgen.parts import FailedImage, ProbeResult
+from mmgen.parts import FailedImage, ProbeResult, Record
 from mmgen.tensors import WRITTEN, Loss, Segment
 from mmgen.testing import TinyBackbone, ToyDataset
 from mmgen.testing.rows import last, prefix
 from mmgen.testing.tiny import TinyCache
 from mmgen.testing.toy import WordsEmbedder, WordsReader
 
+TOY = ToyDataset().split("train")
 Mistake = namedtuple("Mistake", "suite test says")
 MISTAKES = []
 
@@ -65,6 +67,16 @@ def near(self, slots, cache):
     return TinyBackbone.seen(self, slots, cache) & (distance.abs() <= 4)
 
 
+def alone(self, slots, cache):
+    """Every slot sees itself only."""
+    return TinyBackbone.seen(self, slots, cache) & torch.eye(slots.positions.shape[1], dtype=torch.bool)
+
+
+def doubled(self, slots, cache=None, output=()):
+    encoded = TinyBackbone.encode(self, slots, cache, output)
+    return replace(encoded, attentions=tuple(2 * weights for weights in encoded.attentions))
+
+
 PACKED, CACHE = "packed_targets_equal_separate_ones", "cache_equals_no_cache"
 mistake("Backbone", PACKED, "or padding does; encode must obey", **sees(role=lambda role: role.clamp(min=1)))
 mistake(
@@ -91,6 +103,12 @@ mistake(
     "tokens or logits are different",
     embed=lambda self, ids: self.words(ids) + id(self) % 1000,
 )
+
+mistake("Backbone", "other_words_change_only_what_sees_them", "a [MASK] does not see its input", seen=alone)
+mistake(
+    "Backbone", "text_and_tokens", "must be four ids of the tokenizer", made=lambda self: setattr(self, "end_id", 3)
+)
+mistake("Backbone", "states", "or do not sum to 1", encode=doubled)
 
 # Embedders
 
@@ -134,6 +152,18 @@ def hide_in_place(self, item, draw, hiding):
     return item.copy_(ids), labels
 
 
+mistake(
+    "Embedder",
+    "parameters",
+    "no gradient reaches idle",
+    made=lambda self: setattr(self, "idle", torch.nn.Parameter(torch.ones(1))),
+)
+mistake(
+    "Embedder",
+    "hiding",
+    "returns labels of 4 slots for 3",
+    reader={"hide": lambda self, item, draw, hiding: (item, torch.cat([item, item[:1]]))},
+)
 mistake("Embedder", "hiding", "hide changes its item", reader={"hide": hide_in_place})
 
 # Objectives and generators
@@ -174,6 +204,15 @@ mistake(
 )
 
 
+mistake("Objective", "training_lowers_the_loss", "do not detach it", **loses(Judge, lambda loss, batch: loss.detach()))
+mistake(
+    "Objective",
+    "reader_and_weights",
+    "draw only from `Rows.draw`",
+    reader=collates(Labels, lambda t, rows: replace(t, labels={"labels": torch.rand(len(rows.examples))})),
+)
+
+
 def without_terms(self, model, batch, options):
     prefix = model.prefix
     model.prefix = lambda batch: replace(prefix(batch), term=None)
@@ -208,6 +247,20 @@ mistake(
         )
     },
 )
+mistake(
+    "Generator",
+    "targets_of_one_example_do_not_see_one_another",
+    "what is drawn for a target must not depend on the others",
+    forward=lambda self, model, batch, targets: MaskedGenerator.forward(
+        self,
+        model,
+        batch,
+        replace(
+            targets,
+            tail=replace(targets.tail, layout=replace(targets.tail.layout, group=targets.tail.layout.group * 0)),
+        ),
+    ),
+)
 mistake("Generator", "trains_as_it_writes", "which add the terms too", generate=without_terms)
 
 # Data sets, metrics, extractors
@@ -227,6 +280,14 @@ mistake(
     "Dataset", "splits", "different examples when read or built again", **splits(lambda e, _: random.sample(e, len(e)))
 )
 
+mistake("Dataset", "splits", "word for word", **splits(lambda e, name: [replace(x, id=name + x.id) for x in TOY]))
+mistake(
+    "Dataset", "splits", "have the labels {'kind'}", **splits(lambda e, _: [replace(x, labels={"kind": 1}) for x in e])
+)
+mistake(
+    "Dataset", "pictures", "among its inputs", **splits(lambda e, _: [replace(x, inputs={"caption": "a"}) for x in e])
+)
+
 
 def scores(change):
     return {"score": lambda self, texts, examples: change(Counted.score(self, texts, examples), texts)}
@@ -241,6 +302,10 @@ mistake(
     "(ZeroDivisionError: division by zero)",
     **scores(lambda s, texts: Scores({"x": 1 / min(len(text.text.split()) for text in texts)})),
 )
+mistake(
+    "Metric", "scores", "get different scores at the second call", **scores(lambda s, texts: Scores({"x": next(COUNT)}))
+)
+mistake("Metric", "scores", "values must be finite numbers", **scores(lambda s, texts: Scores({"x": math.nan})))
 
 
 def stop(self, picture):
@@ -256,6 +321,21 @@ def in_pixels(self, picture):
 
 
 mistake("Extractor", "records", "are not (x0, y0, x1, y1) relative", record=in_pixels)
+mistake(
+    "Extractor",
+    "records",
+    "named in `skip` is extracted again",
+    records=lambda self, source, skip=frozenset(): Mean.records(self, source),
+)
+mistake(
+    "Extractor",
+    "pictures",
+    "depend on the other images of the batch",
+    records=lambda self, source, skip=frozenset(): (
+        replace(record, features=record.features + len(source)) if isinstance(record, Record) else record
+        for record in Mean.records(self, source, skip)
+    ),
+)
 mistake("Extractor", "pictures", "yield FailedImage(key, reason)", record=stop)
 
 # Probes, renderers, callbacks
@@ -274,6 +354,9 @@ def after(change):
 PROBE = {
     "run leaves the model in training mode; restore eval mode": lambda model, out: model.train() and None,
     "name files relative": lambda model, out: ProbeResult({"table": [["file"], [str(out)]]}),
+    "run changes weights, gradients or requires_grad": lambda model, out: (
+        [p.data.add_(1) for p in model.parameters()] * 0
+    ),
     "a different result the second time": lambda model, out: ProbeResult({"runs": [["runs"], [next(COUNT)]]}),
 }
 for words, change in PROBE.items():
@@ -292,6 +375,12 @@ mistake(
     "it_watches_a_run",
     "torch's global generator",
     on_update=lambda self, step, record: torch.rand(1) and None,
+)
+mistake(
+    "Callback",
+    "it_watches_a_run",
+    "copy a record before you change it",
+    on_epoch_end=lambda self, step, record: record.clear(),
 )
 
 
