@@ -17,17 +17,13 @@ ONLY_ONE = "but only one objective per step can; use two steps"
 def fit_problems(recipe: Recipe, stored: bool, lacking: bool = False) -> Iterator[Wrong]:
     """All that does not fit. `stored`: the recipe of a finished run or an export, which has trained already. `lacking`:
     the recipe lacks its wrong parts (a wrong table is False); a check ends where it reads one of them."""
-    checks: list[tuple[Key, Iterator[Wrong]]] = [((), _decoding_problems(recipe)), ((), _backbone_problems(recipe))]
+    checks = [_decoding_problems(recipe), _backbone_problems(recipe)]
     if not stored:
-        of_recipe = (_top_problems, _feature_problems, _random_problems, _metric_problems)
-        checks += [((), problems(recipe)) for problems in of_recipe]
-        for name, step in (recipe.steps or {}).items():
-            problems = _training_problems(recipe, name) if step.train else _untrained_problems(recipe, step)
-            checks += [(("steps", name), problems), (("steps", name), _evaluation_problems(recipe, name))]
-    left_out = (AttributeError, KeyError, TypeError) if lacking or recipe.generator is None else ()
-    for place, problems in checks:
-        with contextlib.suppress(*left_out):
-            yield from ((place + key, wrong) for key, wrong in problems)
+        checks += [_data_keys(recipe), _feature_problems(recipe), _random_problems(recipe), _metric_problems(recipe)]
+        checks += [_step_problems(recipe, name) for name in recipe.steps or ()]
+    for problems in checks:
+        with contextlib.suppress(*(AttributeError, KeyError, TypeError) * (lacking or not recipe.generator)):
+            yield from problems
 
 
 def _decoding_problems(recipe: Recipe) -> Iterator[Wrong]:
@@ -51,9 +47,7 @@ def _backbone_problems(recipe: Recipe) -> Iterator[Wrong]:
         yield (GENERATOR, "type"), wrong
 
 
-def _top_problems(recipe: Recipe) -> Iterator[Wrong]:
-    if recipe.default_step and (wrong := unknown(recipe.default_step, recipe.steps)):
-        yield ("default_step",), wrong
+def _data_keys(recipe: Recipe) -> Iterator[Wrong]:
     for key in ("inputs", "objectives"):
         if getattr(recipe.data, key):
             yield ("data", key), "is a key of the data of a step; remove it"
@@ -96,16 +90,23 @@ def _metric_problems(recipe: Recipe) -> Iterator[Wrong]:
             yield ("metrics", name), f"scores no step: it needs predictions of the kind {needed}; remove it"
 
 
-def _untrained_problems(recipe: Recipe, step: Step) -> Iterator[Wrong]:
+def _step_problems(recipe: Recipe, name: str) -> Iterator[Wrong]:
+    of_training = _training_problems if recipe.steps[name].train else _untrained_problems
+    for problems in (_evaluation_problems, of_training):
+        yield from ((("steps", name, *key), wrong) for key, wrong in problems(recipe, name))
+
+
+def _untrained_problems(recipe: Recipe, name: str) -> Iterator[Wrong]:
     """Problems of a step that trains nothing: it has the weights of another step."""
+    step = recipe.steps[name]
     if not step.evaluate:
         yield ("evaluate",), "a step that trains nothing must be evaluated; set evaluate = true"
     if recipe.training and step.training != recipe.training:
         yield ("training",), "has no effect, because the step trains nothing; remove it"
     for key in ("inputs", "objectives"):
-        for name in sorted({*getattr(step, key)} - {*getattr(recipe.steps[step.start], key)}):
+        for listed in sorted({*getattr(step, key)} - {*getattr(recipe.steps[step.start], key)}):
             message = f"is not in the {key} of step '{step.start}', whose weights this step has; remove it"
-            yield (key,), f"'{name}' {message}"
+            yield (key,), f"'{listed}' {message}"
 
 
 def _training_problems(recipe: Recipe, name: str) -> Iterator[Wrong]:

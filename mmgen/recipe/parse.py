@@ -86,18 +86,16 @@ class Parts:
                 wrong.append((tuple(name for name in key if not name.endswith("]")), text))  # pydantic's "[key]"
             raise mistakes(*wrong, *self._hidden(cls, table, wrong)) from None
 
-    def _hidden(self, cls: type[AnyConfig], table: Mapping[str, Any], wrong: Sequence[Wrong]) -> Iterator[Wrong]:
+    def _hidden(self, cls: type[Config], table: Mapping[str, Any], wrong: Sequence[Wrong]) -> Iterator[Wrong]:
         """What a config says about its other keys, and hides as long as some are wrong; without messages that name one
         of these, or one that may be meant."""
-        words = {*(name for key, _ in wrong for name in key[:1]), *re.findall(r"mean '(\w+)'", str(wrong))}
+        words = {*(key[0] for key, _ in wrong if key), *re.findall(r"mean '(\w+)'", str(wrong))}
         others = {name: value for name, value in table.items() if name not in words}
-        if len(others) < len(table):
-            try:
+        try:
+            if len(others) < len(table):
                 self.read(cls, others)
-            except ValidationError as error:
-                yield from (
-                    (key, text) for key, text in wrong_keys(error) if not words & {*key[:1], *re.findall(r"\w+", text)}
-                )
+        except ValidationError as error:
+            yield from (p for p in wrong_keys(error) if words.isdisjoint(re.findall(r"\w+", str(p))))
 
 
 def parse(layers: Layered, registry: Registry, source: str, stored: bool = False) -> Recipe:
@@ -109,33 +107,28 @@ def parse(layers: Layered, registry: Registry, source: str, stored: bool = False
             raise RecipeError(f"{layers.opening(('plugins',), source)}needs the parts in {file.name}; {advice}")
     parts, tables = Parts(registry, layers.values), {"decoding": {}, **layers.values}
     with mistakes_in(layers, source):
+        wrong = list[Wrong]()
         try:
-            recipe = _with_paths(parts.read(Recipe, tables), layers)
-            wrong = [*fit_problems(recipe, stored)]
+            recipe = parts.read(Recipe, tables)
         except ValidationError as error:
             wrong = wrong_keys(error)
-            with contextlib.suppress(ValidationError):  # if there is no recipe without its wrong parts
-                wrong += _fit_problems_of_others(parts, tables, layers, {layers.key(key) for key, _ in wrong}, stored)
-        if wrong:
+            try:
+                recipe = _without(parts, tables, {layers.key(key) for key, _ in wrong})
+            except ValidationError:  # there is no recipe without its wrong parts
+                raise error from None
+        recipe = map_paths(recipe, lambda text, either, at: from_folder(text, layers.folder(at), either))
+        if wrong := [*wrong, *fit_problems(recipe, stored, lacking=bool(wrong))]:
             raise mistakes(*wrong)
     return recipe
 
 
-def _with_paths(recipe: Recipe, layers: Layered) -> Recipe:
-    """The recipe with its paths relative to the current folder."""
-    return map_paths(recipe, lambda text, either, at: from_folder(text, layers.folder(at), either))
-
-
-def _fit_problems_of_others(
-    parts: Parts, tables: Mapping[str, Any], layers: Layered, wrong: Collection[Key], stored: bool
-) -> list[Wrong]:
-    """What does not fit in a recipe without its wrong parts; a wrong table is False, and to read a key of it an error.
-    Messages that name a wrong part may follow from it, and are left out. Raises ValidationError."""
-    right, gone = copy.deepcopy({**tables}), set[str]()
+def _without(parts: Parts, tables: Mapping[str, Any], wrong: Collection[Key]) -> Recipe:
+    """A recipe without its wrong parts; a wrong table is False, and to read a key of it an error. Raises
+    ValidationError."""
+    right = copy.deepcopy({**tables})
     for table, *names in wrong:
         if names and table.endswith("s") and isinstance(right.get(table), dict):  # a part of several
             right[table].pop(names[0], None)
-            gone.add(names[0])
         else:
             right.pop(table, None)
         if table == "steps":
@@ -143,9 +136,7 @@ def _fit_problems_of_others(
     absent = {table for table, *_ in (*wrong, ("metrics",)) if not right.get(table)} & {*Recipe.model_fields}
     fields: Any = dict.fromkeys(absent, (Any, False))
     merged = {**tables, "training": right.get("training"), "decoding": right.get("decoding")}
-    others = replace(parts, tables=merged).read(create_model("Recipe", __base__=Recipe, **fields), right)
-    problems = fit_problems(_with_paths(others, layers), stored, lacking=True)
-    return [(key, text) for key, text in problems if not gone & {*re.findall(r"""['"]([\w-]+)['"]""", text)}]
+    return replace(parts, tables=merged).read(create_model("Recipe", __base__=Recipe, **fields), right)
 
 
 def plugin_files(layers: Layered) -> list[Path]:

@@ -242,6 +242,13 @@ class Recipe(Config):
     def _named(cls, inputs: dict[str, EmbedderConfig]) -> dict[str, EmbedderConfig]:
         return {name: config.named(name) for name, config in inputs.items()}
 
+    @field_validator("default_step")
+    @classmethod
+    def _known(cls, step: str | None, info: ValidationInfo) -> str | None:
+        if step and info.context and (problem := unknown(step, info.context.table("steps"))):
+            raise ValueError(problem)
+        return step
+
     @field_validator("steps")
     @classmethod
     def _filled(cls, steps: dict[str, Step]) -> dict[str, Step]:
