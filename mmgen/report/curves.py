@@ -33,7 +33,7 @@ def read(log: Path) -> Curve:
     killed run."""
     learning, validation = list[tuple[float, float]](), list[tuple[float, float]]()
     for line in log.read_bytes().splitlines() if log.exists() else ():
-        with contextlib.suppress(ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError):
+        with contextlib.suppress(ValueError):
             record = json.loads(line)
             point, validated = (float(record["epoch"]), float(record["loss"])), record.get("validation_loss")
             if validated is not None:
