@@ -43,15 +43,16 @@ def keys(registry: Any = None) -> str:
     from mmgen.configs import nested_kinds
     from mmgen.decoding import Decoding
     from mmgen.recipe.json_schema import decoding_classes, place
-    from mmgen.recipe.tables import TABLES, Recipe, Step
+    from mmgen.recipe.tables import Recipe, Step
     from mmgen.registry import KINDS, Registry, installed
 
     ours = tuple(part for part in installed().parts if part.source.distribution == OURS)
     registry = registry or Registry(ours, ())
-    tables = {*nested_kinds(Recipe), *TABLES, "decoding", "steps", "profile"}
+    sections: dict[str, Any] = {name: Recipe.model_fields[name].annotation for name in ("sequence", "training")}
+    tables = {*nested_kinds(Recipe), *sections, "decoding", "steps", "profile"}
     lines = ["Defaults are those of the code; `mmgen show RECIPE` prints a recipe with all of them."]
     lines += _keys("## The recipe", Recipe, tables, described=False)
-    for name, cls in TABLES.items():
+    for name, cls in sections.items():
         lines += _keys(f"## [{name}]", cls)
     for decoding in decoding_classes(registry):
         parts = registry.names("generator").items()

@@ -361,9 +361,6 @@ class Recipe(Config):
         return self.model_dump(mode="json", exclude={**beside, **of_training, "steps": {"__all__": of_training}})
 
 
-TABLES: dict[str, type[Config]] = {"sequence": SequenceConfig, "training": Training}
-
-
 def parts_in(value: Any) -> Iterator[PartConfig]:
     """The configs of all parts in a config, table or list, including parts inside other parts."""
     yield from (part for _, part in placed_parts(value))

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, ClassVar, Literal
 
 import torch
-import torch.nn.functional as F
 from PIL import Image
 from pydantic import Field
 from torch import Tensor
@@ -23,7 +22,7 @@ from ..objectives import Generator, Sequencer, TextTargets
 from ..parts import Backbone, Dataset, Embedder, Picture, Reader
 from ..search import as_generations, search
 from ..sequence import Prefix
-from ..tensors import PAD, WRITTEN, Batch, Hiding, Layout, Loss, Segment, Slots, Tail, Targets
+from ..tensors import PAD, WRITTEN, Batch, Hiding, Layout, Segment, Slots, Tail
 
 COLORS = {"red": (220, 40, 40), "green": (40, 170, 60), "blue": (50, 80, 220), "black": (20, 20, 20)}
 THINGS = ("cat", "ball", "house", "boat", "tree", "chair")
@@ -119,11 +118,6 @@ class GreedyGenerator(Generator):
         super().__init__()
         self.reader = NextTokens(backbone, config.max_tokens)
 
-    def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
-        assert targets.tail is not None  # its reader lays one out
-        logits = tail_logits(model, model.prefix(batch), targets.tail).flatten(0, 1)
-        return Loss({"loss": F.cross_entropy(logits, targets.tail.labels.flatten(), reduction="sum")})
-
     def generate(self, model: Sequencer, batch: Batch, options: Decoding) -> list[list[Generation]]:
         prefix = model.prefix(batch)
         start = torch.full_like(prefix.free, model.backbone.end_id)
@@ -141,16 +135,11 @@ class Rereader:
     def next_logits(self, written: Tensor) -> Tensor:
         prefix = self.prefix.repeat(len(written) // len(self.prefix))
         tail = self.reader.lay_out([[[*tokens, 0]] for tokens in written.tolist()])
-        return tail_logits(self.model, prefix, tail)[:, -1]
+        rows = prefix.slots.followed_by(self.model.behind(prefix, tail))
+        return self.model.backbone.logits(self.model.backbone.encode(rows).last[:, -1]).float()
 
     def reorder_cache(self, rows: Tensor) -> None:
         return
-
-
-def tail_logits(model: Sequencer, prefix: Prefix, tail: Tail) -> Tensor:
-    """(B, S, V) of a tail's slots."""
-    states = model.backbone.encode(prefix.slots.followed_by(model.behind(prefix, tail))).last
-    return model.backbone.logits(states[:, prefix.slots.positions.shape[1] :]).float()
 
 
 class Toy(DatasetConfig):
