@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from ..progress import Progress
 from ..recipe.tables import Recipe
 from ..storage.generations import parse
 from ..storage.run_folder import RunFolder
+from .collapse import collapsed
 
 CPU = torch.device("cpu")
 SCORES = TypeAdapter(Scores)
@@ -64,8 +66,8 @@ def score_step(
     progress: Progress,
     likelihoods: Mapping[str, Sequence[Any]] | None = None,
 ) -> Scores:
-    """Scores of the texts or predictions in a step's folder, by the metrics that judge them. `likelihoods`: what the
-    metrics of these names judge in their place. Raises RunError if their ids and those of the examples differ."""
+    """Scores of the texts or predictions in a step's folder, by the metrics that judge them; a note says if texts are
+    nearly all the same or empty. `likelihoods`: what the metrics of these names judge in their place. Raises RunError if their ids and those of the examples differ."""
     scores = dict[str, Scores]()
     if [answer.id for answer in answers] != [example.id for example in examples]:
         raise RunError(f"{place}: the ids differ from those of the data set's examples; run again with --fresh")
@@ -73,7 +75,8 @@ def score_step(
         for name, metric in metrics.items():
             scores[name] = check_scores(name, metric.score((likelihoods or {}).get(name, answers), examples), examples)
             advance()
-    return merge_metrics(scores)
+    merged, remark = merge_metrics(scores), collapsed([text.text for text in answers if isinstance(text, Generation)])
+    return replace(merged, notes=(*merged.notes, f"{place.name}: {remark}")) if remark else merged
 
 
 def write_scores(folder: Path, scores: Scores) -> None:

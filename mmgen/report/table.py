@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
-from pathlib import Path
 
 from ..data.datasets import ScoredOn
 from ..evaluation import score
-from ..evaluation.collapse import collapsed
 from ..evaluation.score import reference_scores
 from ..examples import Scores
 from ..files import write_text
@@ -17,7 +14,6 @@ from ..recipe.tables import Recipe
 from ..scoring.compare import cells_of, lower_is_better
 from ..scoring.intervals import groups_of, intervals
 from ..scoring.table import Row, ScoreTable
-from ..storage import generations
 from ..storage.run_folder import RunFolder
 
 
@@ -51,18 +47,10 @@ def gather_tables(
 def scores_by_seed(recipe: Recipe, seeds: Mapping[int, RunFolder]) -> dict[str, dict[int, Scores]]:
     """Step -> seed -> scores, of the steps that any of these runs has finished."""
     rows = {
-        name: {seed: _read(folder.step(name), name) for seed, folder in seeds.items() if folder.finished(name)}
+        name: {seed: score.read(folder.step(name)) for seed, folder in seeds.items() if folder.finished(name)}
         for name in recipe.steps
     }
     return {name: by_seed for name, by_seed in rows.items() if by_seed}
-
-
-def _read(place: Path, step: str) -> Scores:
-    """The scores of a step in a folder. Their notes say if its texts are nearly all the same or empty."""
-    scores = score.read(place)
-    texts = [*generations.best(place).values()] if (place / generations.GENERATIONS).exists() else []
-    remark = collapsed([text.text for text in texts])
-    return replace(scores, notes=(*scores.notes, f"{step}: {remark}")) if remark else scores
 
 
 def _build_table(
