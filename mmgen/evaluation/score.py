@@ -59,24 +59,26 @@ def build_metrics(
 
 
 def score_step(
-    place: Path,
+    name: str,
     answers: Sequence[Any],
     examples: Sequence[Example],
     metrics: Mapping[str, Metric],
     progress: Progress,
     likelihoods: Mapping[str, Sequence[Any]] | None = None,
 ) -> Scores:
-    """Scores of the texts or predictions in a step's folder, by the metrics that judge them; a note says if texts are
-    nearly all the same or empty. `likelihoods`: what the metrics of these names judge in their place. Raises RunError if their ids and those of the examples differ."""
+    """Scores of a step's texts or predictions, by the metrics that judge them; a note says if its texts are nearly all
+    the same or empty. `likelihoods`: what the metrics of these names judge in their place. Raises RunError if the ids
+    of answers and examples differ."""
     scores = dict[str, Scores]()
     if [answer.id for answer in answers] != [example.id for example in examples]:
-        raise RunError(f"{place}: the ids differ from those of the data set's examples; run again with --fresh")
-    with progress.task(f"{place.name}: scoring", len(metrics)) as advance:
-        for name, metric in metrics.items():
-            scores[name] = check_scores(name, metric.score((likelihoods or {}).get(name, answers), examples), examples)
+        raise RunError(f"{name}: the ids differ from those of the data set's examples; run again with --fresh")
+    with progress.task(f"{name}: scoring", len(metrics)) as advance:
+        for metric, built in metrics.items():
+            judged = (likelihoods or {}).get(metric, answers)
+            scores[metric] = check_scores(metric, built.score(judged, examples), examples)
             advance()
     merged, remark = merge_metrics(scores), collapsed([text.text for text in answers if isinstance(text, Generation)])
-    return replace(merged, notes=(*merged.notes, f"{place.name}: {remark}")) if remark else merged
+    return replace(merged, notes=(*merged.notes, f"{name}: {remark}")) if remark else merged
 
 
 def write_scores(folder: Path, scores: Scores) -> None:

@@ -133,7 +133,7 @@ class Steps:
         configs = recipe.judging(name)
         likely = {key: read_likelihoods(place) for key, config in configs.items() if LIKELIHOOD in config.judges}
         judging = {key: metrics[key] for key in configs}
-        scores = score.score_step(place, answers, examples, judging, self.progress, likely)
+        scores = score.score_step(name, answers, examples, judging, self.progress, likely)
         score.write_scores(place, scores)
         try:
             renderer = report.step_renderer(recipe, name)

@@ -63,7 +63,7 @@ def finished_run(tmp_path_factory):
         (folder.step(step) / PREDICTIONS).write_text(lines)
         answers, metrics = read_answers(recipe, step, folder.step(step)), build_metrics(recipe, [step], datasets)
         judging = {name: metrics[name] for name in recipe.judging(step)}
-        write_scores(folder.step(step), score_step(folder.step(step), answers, examples, judging, Progress()))
+        write_scores(folder.step(step), score_step(step, answers, examples, judging, Progress()))
     return recipe, folder, datasets
 
 
