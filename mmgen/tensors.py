@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,6 +23,7 @@ Value = TypeVar("Value")
 Rows = TypeVar("Rows", "Layout", "Slots")
 PAD, PREFIX, WRITTEN, MASK, NOISY = range(5)
 """Roles of a slot (`Layout.role`), from which `mmgen.attention.visible` computes who sees whom."""
+Slot = tuple[float, ...]  # of a tail: id, offset, role, group, time, label; and perhaps the weight of its loss
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,14 @@ class Tail:
     offsets: Tensor  # (B, S) position, counted from the first after the prefix
     layout: Layout  # (B, S)
     labels: Tensor  # (B, S) the token to predict at a slot, -100 where nothing is predicted
+
+
+def tail_of(rows: Sequence[Sequence[Slot]], pad_id: int) -> tuple[Tail, Tensor]:
+    """The slots of B rows, padded to the longest, and the last column (B, S)."""
+    longest, padding = max(map(len, rows)), (pad_id, 0, PAD, 0, 0, -100, 0.0)[: len(rows[0][0])]
+    table = torch.from_numpy(np.array([[*row, *[padding] * (longest - len(row))] for row in rows]))
+    ids, offsets, role, group, time, labels = table[..., :6].long().unbind(-1)
+    return Tail(ids, offsets, Layout(role, group, time), labels), table[..., -1]
 
 
 @dataclass(frozen=True)

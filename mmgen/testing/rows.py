@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from ..attention import prefix_layout
 from ..parts import Backbone
-from ..tensors import MASK, WRITTEN, Layout, Slots, apply
+from ..tensors import MASK, WRITTEN, Slots, apply, tail_of
 from .toy import TEXTS
 
 Ids = Sequence[int]
@@ -41,12 +40,12 @@ def behind(backbone: Backbone, before: Slots, targets: Sequence[Sequence[Ids]], 
         slots = []
         for k, target in enumerate(groups, 1):
             end = step or len(target)
-            slots += [(y, t, WRITTEN, k) for t, y in enumerate(target[: end - 1], 1)]
-            slots += [(backbone.mask_id, t, MASK, k) for t in range(step or 1, end + 1)]
-        rows.append(torch.tensor(slots))  # (S, 4)
-    ids, time, role, group = pad_sequence(rows, batch_first=True).unbind(-1)  # padded with role 0, which is PAD
-    positions = (before.layout.real.sum(1, keepdim=True) + time - 1).clamp(min=0)
-    return Slots(backbone.embed(ids), positions, torch.zeros_like(positions), Layout(role, group, time))
+            slots += [(y, t - 1, WRITTEN, k, t, -100) for t, y in enumerate(target[: end - 1], 1)]
+            slots += [(backbone.mask_id, t - 1, MASK, k, t, -100) for t in range(step or 1, end + 1)]
+        rows.append(slots)
+    tail, _ = tail_of(rows, backbone.pad_id)
+    positions = before.layout.real.sum(1, keepdim=True) + tail.offsets
+    return Slots(backbone.embed(tail.ids), positions, torch.zeros_like(positions), tail.layout)
 
 
 def pick(slots: Slots, rows: Sequence[int]) -> Slots:

@@ -22,7 +22,7 @@ from ..objectives import Generator, Sequencer, TextTargets
 from ..parts import Backbone, Dataset, Embedder, Picture, Reader
 from ..search import as_generations, search
 from ..sequence import Prefix
-from ..tensors import PAD, WRITTEN, Batch, Hiding, Layout, Segment, Slots, Tail
+from ..tensors import WRITTEN, Batch, Hiding, Segment, Slots, Tail, tail_of
 
 COLORS = {"red": (220, 40, 40), "green": (40, 170, 60), "blue": (50, 80, 220), "black": (20, 20, 20)}
 THINGS = ("cat", "ball", "house", "boat", "tree", "chair")
@@ -103,10 +103,7 @@ class NextTokens(TextTargets):
             ]
             for texts in targets
         ]
-        table = pad_sequence([torch.tensor(row) for row in rows], batch_first=True)  # (B, S, 6), role 0 is PAD
-        ids, offsets, role, group, time, labels = table.unbind(-1)
-        labels = labels.masked_fill(role == PAD, -100)
-        return Tail(ids, offsets, Layout(role, group, time), labels)
+        return tail_of(rows, self.pad_id)[0]
 
 
 class GreedyGenerator(Generator):

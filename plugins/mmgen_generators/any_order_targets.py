@@ -30,10 +30,9 @@ from torch import Tensor
 
 from mmgen.objectives import Rows, TextTargets
 from mmgen.parts import Backbone
-from mmgen.tensors import NOISY, WRITTEN, Tail, Targets
+from mmgen.tensors import NOISY, WRITTEN, Slot, Tail, Targets, tail_of
 
 from . import AnyOrder
-from .stepwise import Slot, tail_of
 
 PARTIAL = "partial"  # the label of `Targets` with partly written texts
 SPREAD = ((math.sqrt(5) - 1) / 2, math.sqrt(2))  # of questions and blocks: multiples fill the interval [0, 1) evenly

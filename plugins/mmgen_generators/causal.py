@@ -12,11 +12,11 @@ from mmgen.objectives import Sequencer
 from mmgen.parts import Backbone
 from mmgen.prompts import Prompts
 from mmgen.sequence import Prefix
-from mmgen.tensors import PAD, WRITTEN, Batch, Tail, apply, taken
+from mmgen.tensors import PAD, WRITTEN, Batch, Slot, Tail, apply, taken
 
 from . import Causal
 from .causal_writing import CausalStepper
-from .stepwise import Slot, StepwiseGenerator, StepwiseTargets
+from .stepwise import StepwiseGenerator, StepwiseTargets
 
 
 class CausalTargets(StepwiseTargets):

@@ -12,11 +12,11 @@ from mmgen.objectives import Sequencer
 from mmgen.parts import Backbone
 from mmgen.prompts import Prompts
 from mmgen.sequence import Prefix
-from mmgen.tensors import MASK, WRITTEN
+from mmgen.tensors import MASK, WRITTEN, Slot
 
 from . import Masked
 from .masked_writing import MaskedStepper
-from .stepwise import Slot, StepwiseGenerator, StepwiseTargets
+from .stepwise import StepwiseGenerator, StepwiseTargets
 
 
 class MaskedTargets(StepwiseTargets):

@@ -6,8 +6,6 @@ import abc
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-import torch
 from torch import Tensor
 
 from mmgen import Decoding
@@ -17,17 +15,7 @@ from mmgen.objectives import Generator, Sequencer, TextTargets
 from mmgen.prompts import Prompts, prompt_slots
 from mmgen.search import as_generations, search
 from mmgen.sequence import Prefix
-from mmgen.tensors import PAD, Batch, Layout, Slots, Tail
-
-Slot = tuple[float, ...]  # id, offset, role, group, time, label; and perhaps the weight of its loss
-
-
-def tail_of(rows: Sequence[Sequence[Slot]], pad_id: int) -> tuple[Tail, Tensor]:
-    """The slots of B rows, padded to the longest, and the last column (B, S)."""
-    longest, padding = max(map(len, rows)), (pad_id, 0, PAD, 0, 0, -100, 0.0)[: len(rows[0][0])]
-    table = torch.from_numpy(np.array([[*row, *[padding] * (longest - len(row))] for row in rows]))
-    ids, offsets, role, group, time, labels = table[..., :6].long().unbind(-1)
-    return Tail(ids, offsets, Layout(role, group, time), labels), table[..., -1]
+from mmgen.tensors import Batch, Slot, Slots, Tail, tail_of
 
 
 def rows_to_keep(finished: Tensor) -> Tensor:
