@@ -151,32 +151,23 @@ def load_files(paths: Iterable[str | Path]) -> None:
         if not real.is_file() or real.suffix != ".py" or not real.stem.isidentifier():
             raise PluginError(f"{path}: no such plugin; name a Python file, such as my_metric.py")
         sys.path.append(str(real.parent))
+        importlib.invalidate_caches()
+        spec = importlib.util.find_spec(real.stem)
+        if spec is None or os.path.realpath(spec.origin or "") != str(real):
+            raise PluginError(f"{path}: another module is called '{real.stem}'; rename the file")
         try:
-            _loaded_files[real] = _execute(path, real)
-        except PluginError:
-            sys.path.remove(str(real.parent))
-            raise
+            module = importlib.import_module(real.stem)
+        except (Exception, SystemExit) as error:
+            frames = reversed(traceback.extract_tb(error.__traceback__))
+            line = next((f.lineno for f in frames if f.filename == spec.origin), getattr(error, "lineno", 1))
+            raise PluginError(f"{path}:{line}: {reason(error)}") from None
+        source = Source(real.stem, real.name, hashlib.sha256(real.read_bytes()).hexdigest()[:12], path)
+        if broken := collect([(source, module)]).broken:
+            del sys.modules[real.stem]  # a file that is mended can be loaded
+            raise PluginError(f"{path}: {broken[0].reason}")
+        vars(module)["MMGEN_FILE"] = str(path)  # for `errors.blame`
+        _loaded_files[real] = source, module
         installed.cache_clear()
-
-
-def _execute(path: Path, real: Path) -> tuple[Source, ModuleType]:
-    """The module of a file. Raises PluginError."""
-    importlib.invalidate_caches()
-    spec = importlib.util.find_spec(real.stem)
-    if spec is None or os.path.realpath(spec.origin or "") != str(real):
-        raise PluginError(f"{path}: another module is called '{real.stem}'; rename the file")
-    try:
-        module = importlib.import_module(real.stem)
-    except (Exception, SystemExit) as error:
-        frames = reversed(traceback.extract_tb(error.__traceback__))
-        line = next((f.lineno for f in frames if f.filename == spec.origin), getattr(error, "lineno", 1))
-        raise PluginError(f"{path}:{line}: {reason(error)}") from None
-    source = Source(real.stem, real.name, hashlib.sha256(real.read_bytes()).hexdigest()[:12], path)
-    if broken := collect([(source, module)]).broken:
-        del sys.modules[real.stem]  # a file that is mended can be loaded
-        raise PluginError(f"{path}: {broken[0].reason}")
-    vars(module)["MMGEN_FILE"] = str(path)  # for `errors.blame`
-    return source, module
 
 
 @contextlib.contextmanager

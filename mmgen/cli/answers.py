@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 SHOWN = 5  # labels, choices or boxes of a prediction that the terminal shows
 
+out_options = together(
+    click.option("--out", type=FILE, help="Write the answers to this file, as JSONL."),
+    goes_on("answers in --out are kept; run the same command again to continue"),
+)
 query_options = together(
     run_argument,
     click.argument("sources", nargs=-1, type=PATH),
@@ -47,9 +51,8 @@ query_options = together(
         "The step whose weights to use; by default the best one that reads the given inputs. For --as all of them, "
         "else the last.",
     ),
-    click.option("--out", type=FILE, help="Write the answers to this file, as JSONL."),
+    out_options,
     shard_option,
-    goes_on("answers in --out are kept; run the same command again to continue"),
 )
 
 
@@ -115,8 +118,7 @@ def predict(form: str | None, data: Path | None, split: str | None, **options: A
 @run_argument
 @click.argument("file", type=FILE)
 @repeated("--step", "steps", "NAME", "The step whose weights to use; by default the best one that reads these inputs.")
-@click.option("--out", type=FILE, help="Write the answers to this file, as JSONL.")
-@goes_on("answers in --out are kept; run the same command again to continue")
+@out_options
 def likelihood(run: Path, file: Path, steps: Sequence[str], out: Path | None) -> None:
     """Say how probable given texts are.
 
