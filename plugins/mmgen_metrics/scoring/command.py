@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import click
 from mmgen.commands import FILE, PATH, repeated
 from mmgen.errors import MmgenError
 from mmgen.files import refuse_overwriting, write_json
-from mmgen.progress import table, tell
+from mmgen.progress import tell
 
 RESAMPLED = (
     "95 %: bootstrap over the examples' images, {} times; none for scores that do not follow from sums over examples, "
@@ -78,7 +78,6 @@ def score(predictions: Path, references: Path, against: Path | None, out: Path |
     if not examples:
         raise MmgenError(f"{' and '.join(map(str, files))}: the files have no example in common")
     systems = tell_apart(files)
-    systems[-1] += " (again)" * (systems[1:] == systems[:1])
     compared, scores = compare(
         {name: [of_file[example.id] for example in examples] for name, of_file in zip(systems, pairs, strict=True)},
         examples,
@@ -87,11 +86,11 @@ def score(predictions: Path, references: Path, against: Path | None, out: Path |
     )
     notes = [f"{len(examples)} of {len(expected)} examples", *compared.notes]
     notes += [RESAMPLED.format(options["resamples"])] * bool(options["resamples"])
-    notes += [f"difference: {systems[0]} minus {systems[-1]}; p: two-sided, paired"] * bool(against)
+    notes += [f"difference: {systems[0]} minus {systems[-1]}; p: two-sided, paired"] * bool(compared.rows[2:])
     if out:  # before anything is printed: standard output may be closed
         rows = {row.labels[0]: {name: asdict(cell) for name, cell in row.cells.items()} for row in compared.rows}
         per_example = {name: scored.per_example for name, scored in scores.items()}
         ids = [example.id for example in examples]
         write_json(out, {"rows": rows, "ids": ids, "per_example": per_example, "notes": compared.notes})
         notes.append(f"{out}: written")
-    tell("\n".join([table(compared.by_score()), "", *notes]))
+    tell(replace(compared, notes=tuple(notes)))

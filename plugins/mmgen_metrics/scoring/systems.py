@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mmgen.configs import LIKELIHOOD, MetricConfig
-from mmgen.data.part_checks import check_scores
 from mmgen.errors import DataError
-from mmgen.evaluation.collapse import collapsed
-from mmgen.evaluation.score import build_metric, merge_metrics
+from mmgen.evaluation.score import build_metric, score_step
 from mmgen.examples import Example, Generation, Prediction, Scores
-from mmgen.parts import Metric
+from mmgen.progress import Progress
 from mmgen.recipe.load import select_parts
 from mmgen.registry import Registry
 from mmgen.scoring.compare import cells_of, difference_row
@@ -53,29 +51,21 @@ def compare(
     systems    name -> for every example a text, or the value of one prediction
     resamples  of the bootstrap, and shuffles of the randomisation; 0: no intervals and p
     """
-    groups, scores_of, notes = groups_of(examples), dict[str, Scores](), dict[str, None]()
+    groups, scores_of = groups_of(examples), dict[str, Scores]()
     built = {name: build_metric(name, config) for name, config in configs.items()}
     for name, predictions in systems.items():
-        scores_of[name] = _score(predictions, examples, built)
-        texts = [prediction for prediction in predictions if isinstance(prediction, str)]
-        remarks = [f"{name}: {remark}" for remark in [collapsed(texts)] if remark]
-        notes.update(dict.fromkeys((*scores_of[name].notes, *remarks)))
+        answers = [
+            Generation(example.id, value, (), 0.0) if isinstance(value, str) else Prediction(example.id, value, 0.0)
+            for example, value in zip(examples, predictions, strict=True)
+        ]
+        scores_of[name] = score_step(name, answers, examples, built, Progress())
     rows = [
         Row((name,), cells_of([scores.values], intervals(scores, configs, groups, resamples)))
         for name, scores in scores_of.items()
     ]
-    columns = tuple(dict.fromkeys(name for scores in scores_of.values() for name in scores.values))
+    columns = tuple(dict.fromkeys(name for row in rows for name in row.cells))
+    notes = dict.fromkeys(note for scores in scores_of.values() for note in scores.notes)
     if len(systems) == 2:
         first, second = ([scores] for scores in scores_of.values())
         rows.append(difference_row(("difference",), first, second, configs, groups, resamples))
-    return ScoreTable(columns, tuple(rows), tuple(notes), heads=("metric",)), scores_of
-
-
-def _score(predictions: Sequence[Any], examples: Sequence[Example], metrics: Mapping[str, Metric]) -> Scores:
-    """The scores of all metrics that have any."""
-    outputs: list[Any] = [
-        Generation(example.id, value, (), 0.0) if isinstance(value, str) else Prediction(example.id, value, 0.0)
-        for example, value in zip(examples, predictions, strict=True)
-    ]
-    scores = {name: check_scores(name, metric.score(outputs, examples), examples) for name, metric in metrics.items()}
-    return merge_metrics({name: of for name, of in scores.items() if {*of.values.values()} - {None}} or scores)
+    return ScoreTable(columns, tuple(rows), tuple(notes), heads=("metric",), upright=True), scores_of
