@@ -99,16 +99,14 @@ def test_python_names_the_files_of_a_model(tmp_path):
 
 def test_a_recipe_is_checked_with_its_own_files_only(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name in ("one", "two"):
+    for name, file in (("one", "my_part"), ("two", "my_part"), ("wrong", "nowhere")):
         (tmp_path / name).mkdir()
-        code = WORDS.replace('"words"', f'"{name}"')
-        (tmp_path / name / "my_part.py").write_text(textwrap.dedent(code))
-        (tmp_path / name / "my.toml").write_text(f'plugins = ["my_part.py"]\n{GOOD}[metrics.m]\ntype = "{name}"\n')
+        (tmp_path / name / "my_part.py").write_text(textwrap.dedent(WORDS.replace('"words"', f'"{name}"')))
+        metric = f'[metrics.m]\ntype = "{name}"\n'
+        (tmp_path / name / "my.toml").write_text(f'plugins = ["{file}.py"]\n{GOOD}{metric}')
     (tmp_path / "none.toml").write_text(f'{GOOD}[metrics.m]\ntype = "one"\n')
-    (tmp_path / "wrong.toml").write_text(f'plugins = ["nowhere.py"]\n{GOOD}')
     places = [*sys.path]
-    assert toys.mmgen_here(tmp_path, "check", "one/my.toml", "two/my.toml").returncode == 0
-    done = toys.mmgen_here(tmp_path, "check", "one/my.toml", "none.toml", "wrong.toml")
-    assert "error: none.toml:27: metrics.m.type: no metric is called 'one'" in done.stderr
-    assert "\nwrong.toml:1: plugins: nowhere.py: no such plugin; name a Python file, such as my_" in done.stderr
+    done = toys.mmgen_here(tmp_path, "check", "one/my.toml", "two/my.toml", "none.toml", "wrong/my.toml")
+    assert done.stderr.startswith("error: none.toml:27: metrics.m.type: no metric is called 'one'")
+    assert "\nwrong/my.toml:1: plugins: wrong/nowhere.py: no such plugin; name a Python file, such" in done.stderr
     assert places == sys.path and not installed().files()
