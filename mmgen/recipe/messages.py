@@ -8,14 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import PydanticCustomError
 
 from ..configs import Config
 from ..errors import did_you_mean
+from .tables import MISTAKE, NAME
 from .toml_lines import Key
 
-NAME = r"^\w[\w-]*$"  # of a name that becomes the name of a file or a module
-MISTAKE = "mistake"  # type of the errors of `mistakes`
 WORDS = {  # of pydantic -> ours, in order
     "greater than or equal to": "at least",
     "greater than": "more than",
@@ -31,12 +29,6 @@ WORDS = {  # of pydantic -> ours, in order
     "True": "true",
     "False": "false",
 }
-
-
-def mistakes(*mistakes: tuple[Key, str]) -> ValidationError:
-    """An error with these messages, each about a key."""
-    custom = [(key, PydanticCustomError(MISTAKE, "{text}", {"text": text})) for key, text in mistakes]
-    return ValidationError.from_exception_data("recipe", [{"type": e, "loc": key, "input": None} for key, e in custom])
 
 
 def wrong_keys(error: ValidationError) -> list[tuple[Key, str]]:

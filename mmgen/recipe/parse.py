@@ -19,9 +19,9 @@ from ..errors import PluginError, RecipeError
 from ..registry import Registry
 from .fit import Wrong, fit_problems
 from .layers import Layered
-from .messages import describe_mistake, mistakes, wrong_keys
+from .messages import describe_mistake, wrong_keys
 from .paths import from_folder, map_paths
-from .tables import GENERATOR, NO_DATA, NoData, Recipe
+from .tables import GENERATOR, NO_DATA, NoData, Recipe, mistakes
 from .toml_lines import Key
 from .training import Training
 

@@ -13,12 +13,13 @@ from pydantic import (
     GetPydanticSchema,
     SerializeAsAny,
     SerializerFunctionWrapHandler,
+    ValidationError,
     ValidationInfo,
     WrapValidator,
     field_serializer,
     field_validator,
 )
-from pydantic_core import core_schema
+from pydantic_core import PydanticCustomError, core_schema
 
 from ..configs import (
     LIKELIHOOD,
@@ -38,13 +39,14 @@ from ..configs import (
 )
 from ..decoding import Decoding, DecodingConfig
 from ..errors import DataError, RecipeError, unknown
-from .messages import NAME, mistakes
 from .toml_lines import Key
 from .training import NO_RESULT, Training
 
 if TYPE_CHECKING:
     from ..parts import Dataset
 
+NAME = r"^\w[\w-]*$"  # of a name that becomes the name of a file or a module
+MISTAKE = "mistake"  # type of the errors of `mistakes`
 GENERATOR = "generator"  # the generator's name among objectives
 PRETRAINED = "pretrained"  # `start` of a step that starts from the encoder's weights
 WEIGHTS = "weights:"  # prefix of a `start` from published weights
@@ -58,6 +60,12 @@ EXPORT = "export:"  # prefix of a `start` from an exported model
 NO_DATA = "none"  # the `type` of an export's data
 FROM_START = ("inputs", "objectives", "data", "evaluate")  # of a step that trains nothing
 RESERVED = ("backbone", GENERATOR, PRETRAINED)  # words of the lists of a step
+
+
+def mistakes(*mistakes: tuple[Key, str]) -> ValidationError:
+    """An error with these messages, each about a key."""
+    custom = [(key, PydanticCustomError(MISTAKE, "{text}", {"text": text})) for key, text in mistakes]
+    return ValidationError.from_exception_data("recipe", [{"type": e, "loc": key, "input": None} for key, e in custom])
 
 
 def _unreserved(name: str) -> str:
