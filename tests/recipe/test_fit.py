@@ -44,7 +44,6 @@ FEATURES = "29: inputs.image: has no features; set features to a store (`mmgen f
         ),
         (UNTRAINED + "[steps.third.training]\nepochs = 7\n", "29: steps.third.training: has no effect, because the "),
         (UNTRAINED + "evaluate = false\n", "29: steps.third.evaluate: a step that trains nothing must be evaluated; "),
-        (UNTRAINED + "decoding = 5\n", "29: steps.third.decoding: must be a table"),
         (UNTRAINED + "decoding = { num_beam = 5 }\n", "29: steps.third.decoding.num_beam: no such key; did you mean "),
         (
             UNTRAINED + 'inputs = ["caption", "more"]\n[inputs.more]\ntype = "text"\n',

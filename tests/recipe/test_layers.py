@@ -22,13 +22,6 @@ def test_layers_later_wins_and_origins_are_known(recipe):
     assert load(Path("child.toml"), REGISTRY, "large")[0].backbone.num_hidden_layers == 9
 
 
-def test_a_step_has_the_recipes_training_with_its_own_on_top(recipe):
-    loaded, _ = load(recipe(), REGISTRY)
-    assert loaded.steps["first"].training.learning_rate == 2e-5
-    assert loaded.steps["second"].training.learning_rate == 1e-4
-    assert loaded.steps["second"].training.epochs == 3
-
-
 def test_a_table_whose_type_changes_starts_afresh(recipe):
     text = (
         GOOD.replace('type = "scenes"', 'type = "scenes"\ntrain_size = 5')

@@ -108,12 +108,9 @@ def test_a_later_layers_list_stands_in_place_of_the_whole_list(tmp_path):
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        ('data = [{ type = "scenes", share = 0 }]', "24: steps.pre.data.0.share: must be more than 0, not 0"),
-        (two(second=', share = "2"'), '26: steps.pre.data.1.share: must be a number, not "2"'),
         ('data = [{ type = "scenes" }, 3]', "24: steps.pre.data.1: must be a table, not 3"),
         (two(second=", shares = 2"), "26: steps.pre.data.1.shares: no such key; did you mean 'share'?"),
         (two(", inputs = []"), "25: steps.pre.data.0.inputs: must not be empty"),
-        ('data = { type = "scenes", train_siz = 2 }', "24: steps.pre.data.train_siz: no such key; did you mean "),
         (two(', inputs = ["captoin"]'), "25: steps.pre.data.0.inputs: unknown name 'captoin'; did you mean 'caption'?"),
         (two(second=', objectives = ["generator"]'), "26: steps.pre.data.1.objectives: unknown name 'generator'; "),
         (

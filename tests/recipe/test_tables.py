@@ -24,12 +24,6 @@ def test_a_step_comes_after_the_step_it_starts_from(recipe):
     assert recipe.ordered(["alone", "second"]) == ["alone", "first", "second"]
 
 
-def test_where_a_step_starts(recipe):
-    places = {name: (step.before, step.weights) for name, step in recipe.steps.items()}
-    assert places["second"] == ("first", None) and places["first"] == (None, None)
-    assert places["alone"] == (None, "some/model")
-
-
 def test_a_step_of_the_generator_writes_texts(recipe):
     assert recipe.predicts("second") == ("generator", "text") and recipe.makes_texts("second")
     assert recipe.writes("second") and not recipe.writes("first")  # it is not evaluated
