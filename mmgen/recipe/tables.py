@@ -104,6 +104,12 @@ def _listed(names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
     return names
 
 
+def _a_step(name: str, info: ValidationInfo) -> str:
+    if info.context and (problem := unknown(name, info.context.table("steps"))):
+        raise ValueError(problem)
+    return name
+
+
 class NoData(DatasetConfig):
     """The data of an export, which has none, and what the model knows alone."""
 
@@ -234,7 +240,7 @@ class Recipe(Config):
     sequence: Annotated[SequenceConfig, TABLE] = SequenceConfig()
     training: Annotated[Training, TABLE] = Training()
     steps: dict[Name, Annotated[Step, TABLE]] = Field(min_length=1)
-    default_step: str | None = Field(
+    default_step: Annotated[str, AfterValidator(_a_step)] | None = Field(
         None,
         description="the step that answers if none is named and the inputs are its own; by default the best one by the "
         "table's first metric",
@@ -249,13 +255,6 @@ class Recipe(Config):
     @classmethod
     def _named(cls, inputs: dict[str, EmbedderConfig]) -> dict[str, EmbedderConfig]:
         return {name: config.named(name) for name, config in inputs.items()}
-
-    @field_validator("default_step")
-    @classmethod
-    def _known(cls, step: str | None, info: ValidationInfo) -> str | None:
-        if step and info.context and (problem := unknown(step, info.context.table("steps"))):
-            raise ValueError(problem)
-        return step
 
     @field_validator("steps")
     @classmethod
