@@ -20,7 +20,7 @@ from ..objectives import Objective
 from ..tensors import Batch
 from .suite import Suite, Tried, assert_close, assert_json, assert_type, explained, skip
 from .tiny import Tiny
-from .toy import TEXTS, Toy, Words
+from .toy import TEXTS, Greedy, Toy, Words
 
 
 class ModelSuite(Suite[Tried]):
@@ -111,7 +111,7 @@ class ObjectiveSuite(LearningSuite[ObjectiveConfig]):
     def model(self) -> Any:
         objectives = Objectives({self.name: self.buildable()}, self.vocabularies())
         return self.seeded(
-            compose, self.backbone_config(), self.inputs(), None, texts=TEXTS, objectives=objectives
+            compose, self.backbone_config(), self.inputs(), Greedy(), texts=TEXTS, objectives=objectives
         ).eval()
 
     def test_config_and_reader_agree(self) -> None:
