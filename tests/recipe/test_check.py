@@ -5,31 +5,11 @@ from kit.recipes import GOOD, IMAGE, REGISTRY, mistakes
 from mmgen_generators import Masked
 
 
-def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
-    text = (
-        GOOD.replace('type = "masked"', 'type = "masked"\nmax_token = 5')
-        .replace('type = "text"', 'type = "texte"')
-        .replace("epochs = 3", 'epochs = "3"')
-        .replace('start = "first"', 'start = "frist"')
-    )
-    assert mistakes(recipe(text)) == [
-        "my.toml:6: inputs.caption.type: no embedder is called 'texte'; did you mean 'text'?",
-        "  installed embedders: grid, picture_network, picture_tokens, regions, text, visualbert_regions, "
-        "vlbert_regions",
-        "my.toml:9: generator.max_token: no such key; did you mean 'max_tokens'?",
-        'my.toml:11: training.epochs: must be a whole number, not "3"',
-        "my.toml:18: steps.second.start: unknown name 'frist'; did you mean 'first'?; choose from: first, second, "
-        "pretrained",
-    ]
-
-
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
-        ("epochs = 3", "epochs = 0", "10: training.epochs: must be at least 1, not 0"),
         ("epochs = 3", "epoch = 3", "10: training.epoch: no such key; did you mean 'epochs'?"),
         ("epochs = 3", f"epochs = {'9' * 5000}", " cannot be read: nested too deeply, or a number has too many digits"),
-        ('name = "toy"', 'nam = "toy"', "1: nam: no such key; did you mean 'name'?"),
         ('type = "bert"', 'kind = "bert"', '3: backbone.type: is missing; write  type = "..."  with one of: bert, '),
         ("[training]", "[training", "9: not valid TOML: expected ']' at the end of a table declaration"),
         (
@@ -55,7 +35,6 @@ def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
             "12: steps.first.inputs: 'caption' is listed twice",
         ),
         ("[steps.first]", "[steps.pretrained]", "11: steps.pretrained: 'pretrained' is reserved for the steps; choose"),
-        ("[inputs.caption]", "[inputs.backbone]", "5: inputs.backbone: 'backbone' is reserved for the steps; choose "),
         (
             'train = ["backbone"]\n[steps.second]',
             'train = ["backbone"]\nstart = "second"\n[steps.second]',
@@ -94,13 +73,9 @@ def test_one_mistake(recipe, before, after, expected):
     ("setting", "expected"),
     [
         ("training.learning_rate=0", "must be more than 0, not 0"),
-        ("backbone.dropout=1", "must be less than 1, not 1"),
         ("training.learning_rate=nan", "must be a finite number, not NaN"),
-        ("training.learning_rate=x", 'must be a number, not "x"'),
         ("training.keep=lst", "must be 'last' or 'best', not \"lst\"; did you mean 'last'?"),
         ("name=5", "must be a string in quotation marks, not 5"),
-        ("name=''", "must not be empty"),
-        ("steps.first.train=[]", "must not be empty"),
         ("steps.first.inputs=caption", 'must be a list, [...], not "caption"'),
         ("steps.first=3", "must be a table, not 3"),
         ("decoding.num_return_sequences=3", "3 texts need do_sample = true, or num_beams"),
@@ -172,8 +147,6 @@ SCORED = (
         # what only follows from a mistake is not said
         ({'train = ["backbone"]': "train = []\nstart = 5"}, "", ["14: steps.first.start: must be a string"]),
         ({"epochs = 3": 'optimizer = "sdg"\nmomentum = 0.9'}, "", ["10: training.optimizer: must be 'adamw' or "]),
-        ({"epochs = 3": "epochs = 0"}, '[steps.third]\nstart = "second"\ntrain = []\n', ["10: training.epochs: must "]),
-        ({'type = "masked"': 'type = "masket"'}, "", ["8: generator.type: no generator", "  installed generators"]),
         ({'start = "first"': 'start = "frist"', "[data]": 'start = "x"\n[data]'}, SCORED, ["17: steps.", "20: steps."]),
         ({'"toy"\n': '"toy"\ndefault_step = "second"\n', 'start = "first"': 'start = "frist"'}, "", ["18: steps."]),
     ],

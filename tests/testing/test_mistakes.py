@@ -141,12 +141,6 @@ def hide_in_place(self, item, draw, hiding):
     return item.copy_(ids), labels
 
 
-mistake(
-    "Embedder",
-    "parameters",
-    "no gradient reaches idle",
-    made=lambda self: setattr(self, "idle", torch.nn.Parameter(torch.ones(1))),
-)
 mistake("Embedder", "hiding", "hide changes its item", reader={"hide": hide_in_place})
 
 # Objectives and generators
@@ -188,12 +182,6 @@ mistake(
 
 
 mistake("Objective", "training_lowers_the_loss", "do not detach it", **loses(Judge, lambda loss, batch: loss.detach()))
-mistake(
-    "Objective",
-    "reader_and_weights",
-    "draw only from `Rows.draw`",
-    reader=collates(Labels, lambda t, rows: replace(t, labels={"labels": torch.rand(len(rows.examples))})),
-)
 
 
 def in_one_group(tail):

@@ -11,10 +11,9 @@ from typing import Literal
 import click
 import pytest
 import torch
-import torch.nn.functional as F
 from kit import families, toys
 from kit.mistakes import CAPTIONS, failures, suite
-from kit.views import Views, ViewsObjective
+from kit.views import Views
 from mmgen_encoders import Bert, Roberta
 from mmgen_extractors import Detector, Roi
 from mmgen_generators import Masked
@@ -26,7 +25,7 @@ from torch import nn
 import mmgen.testing
 from mmgen.examples import Example
 from mmgen.registry import installed
-from mmgen.tensors import Encoded, Loss
+from mmgen.tensors import Encoded
 from mmgen.testing import Tiny, Toy, Words
 from mmgen.testing.toy import THINGS
 
@@ -120,19 +119,6 @@ def test_a_causal_backbone_that_cannot_cache_passes():
 
     recurrent = {"encode": encode, "made": made, "masks": "causal", "caches": False}
     assert failures(suite("Backbone", config={"mixes": "row"}, **recurrent)) == {}
-
-
-def test_a_loss_that_says_that_it_compares_rows_must():
-    def forward(self, model, batch, targets):
-        scores = self.left(model.encode(batch).first)
-        return Loss({"loss": F.cross_entropy(scores, torch.zeros(len(scores), dtype=torch.int64), reduction="sum")})
-
-    class Summing(Views):
-        def build(self, backbone, vocabularies):
-            return type("Summing", (ViewsObjective,), {"forward": forward})(backbone.hidden_size)
-
-    with pytest.raises(AssertionError, match="must be the sum of its examples' losses, unless over_batch is set"):
-        of("Objective", Summing(), examples=TestViews.examples)().test_losses_of_a_batch_are_those_of_its_examples()
 
 
 # --- what all suites have in common ---
