@@ -13,10 +13,12 @@ must not import torch, so `build` imports the part's module when it is called:
 
 The types in the signatures, such as `parts.Backbone`, are the contracts of `mmgen.parts` and `mmgen.objectives`."""
 
+import re
 import typing
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, GetCoreSchemaHandler, SerializeAsAny, ValidationInfo
 from pydantic_core import core_schema
@@ -64,12 +66,26 @@ class PathOrName:
         self.behind = behind
 
 
-class Download(NamedTuple):
-    """A published set (of `PartConfig.sources`), the folder of its files, and that of its pictures inside of it."""
+@dataclass(frozen=True)
+class Download:
+    """A published set (of `PartConfig.sources`), the folder of its files, and that of its pictures inside of it, None
+    without pictures. A folder "images-1500" gets 1,500 pictures, the same for everybody."""
 
     name: str
     folder: Path
     images: Path | None = None
+
+    @property
+    def limit(self) -> int | None:
+        """The number of pictures; None for all."""
+        number = re.fullmatch(r"images-(\d+)", self.images.name if self.images else "")
+        return int(number[1]) if number else None
+
+    @property
+    def command(self) -> str:
+        """The command that fetches it."""
+        pictures = f" --limit {self.limit}" if self.limit else " --images" * bool(self.images)
+        return f"mmgen data get {self.name} {self.folder}{pictures}"
 
 
 class PartConfig(Config):

@@ -22,10 +22,19 @@ if TYPE_CHECKING:
 @click.argument("folder", type=PATH, required=False)
 @click.option("--images", is_flag=True, help="Also its pictures.")
 @click.option("--limit", type=click.IntRange(1), help="Only N of its pictures, the same for everybody.", metavar="N")
+@click.option("--leave-out-missing", is_flag=True, help="Fetch nothing; runs go on without the missing pictures.")
 @click.option("--dry-run", is_flag=True, help="Only list files, MB and licences; without NAME, of all sets.")
 @yes_option
 @goes_on("what has arrived is kept; run the same command again to continue")
-def get(name: str | None, folder: Path | None, images: bool, limit: int | None, dry_run: bool, yes: bool) -> None:
+def get(
+    name: str | None,
+    folder: Path | None,
+    images: bool,
+    limit: int | None,
+    leave_out_missing: bool,
+    dry_run: bool,
+    yes: bool,
+) -> None:
     """Fetch the published set NAME into FOLDER, by default where recipes look for it.
 
     Pictures are in its subfolder images, with --limit N in images-N. A stopped download continues when the same command
@@ -38,10 +47,13 @@ def get(name: str | None, folder: Path | None, images: bool, limit: int | None, 
     pictures = Path(f"images-{limit}") if limit else Path("images") if images or not name else None
     sets = {name: published_set(name)} if name else published_sets()
     requests = [
-        Request(name, source, folder or Path(source.folder or f"data/{name}"), pictures)
+        Request(name, folder or Path(source.folder or f"data/{name}"), pictures, source=source)
         for name, source in sets.items()
     ]
-    ask_and_fetch(requests, yes, dry_run)
+    if name and leave_out_missing:
+        requests[0].leave_out_missing()
+    else:
+        ask_and_fetch(requests, yes, dry_run)
 
 
 def ask_and_fetch(requests: Sequence[Request], yes: bool, dry_run: bool = False, also: Sequence[str] = ()) -> None:
@@ -51,6 +63,9 @@ def ask_and_fetch(requests: Sequence[Request], yes: bool, dry_run: bool = False,
 
     missing = [(request, request.missing()) for request in requests]
     tell("\n".join([*(request.describe(rows) for request, rows in missing), *also]))
+    if sizes := [size for _, rows in missing for _, size, _ in rows]:
+        unknown = ", and files of unknown size" * (None in sizes)
+        tell(f"{sum(filter(None, sizes)) / 1e6:,.1f} MB in all{unknown}")
     requests = [request for request, rows in missing if rows]
     if dry_run or not requests:
         return

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import fnmatch
-import hashlib
 import io
+import shutil
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
 from ..files import write_atomically
-from .https import CHUNK, At, Refused
+from .https import CHUNK, Refused, checked_sha256
 
 BAD = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, UnicodeError)  # of damaged archives
 
 
-def unpack(
-    archive: IO[bytes] | io.BufferedReader, members: Mapping[str, str], folder: Path, at: At = lambda position: None
-) -> Iterator[tuple[str, str, str]]:
-    """Write members of an archive into a folder. Yields the pattern, the name and the SHA-256 of each.
+def unpack(archive: IO[bytes] | io.BufferedReader, members: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Write members of an archive into a folder. Returns pattern -> SHA-256 of its last member.
 
     members  pattern -> SHA-256, "" if it is unknown. A pattern is the end of a member's path, such as "a.json" or
              "Sentences/*.txt"; the file's path in `folder` has as many parts
@@ -28,10 +26,10 @@ def unpack(
     zipfile compares every member with its CRC. Raises Refused for a damaged archive or a missing member; RunError if a
     file cannot be written.
     """
+    digests = dict[str, str]()
     try:
         with zipfile.ZipFile(archive) as opened:
             entries = [entry for entry in opened.infolist() if not entry.is_dir() and "__MACOSX" not in entry.filename]
-            written = 0
             for pattern, expected in members.items():
                 matching = [entry for entry in entries if fnmatch.fnmatchcase(f"/{entry.filename}", f"*/{pattern}")]
                 if not matching:
@@ -40,31 +38,20 @@ def unpack(
                     parts = entry.filename.split("/")
                     if {"", ".", ".."} & {*parts} or set(entry.filename) & {"\\", ":"}:
                         raise Refused(f"the archive has a member outside its folder: {entry.filename!r}")
-                    name = "/".join(parts[-pattern.count("/") - 1 :])
-                    digest, written = _write(opened, entry, folder / name, expected, written, at)
-                    yield pattern, name, digest
+                    path = folder.joinpath(*parts[-pattern.count("/") - 1 :])
+                    digests[pattern] = _write(opened, entry, path, expected)
     except BAD as error:
         raise Refused(f"damaged archive: {error}") from None
+    return digests
 
 
-def _write(
-    opened: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path, expected: str, written: int, at: At
-) -> tuple[str, int]:
-    """Write a member, whose SHA-256 must be `expected`, if that is known. Returns its SHA-256, and `written` with its
-    bytes."""
-    digest = hashlib.sha256()
+def _write(opened: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path, expected: str) -> str:
+    """Write a member, whose SHA-256 must be `expected`, if that is known. Returns its SHA-256."""
 
     def write(partial: Path) -> None:
-        nonlocal written
         with opened.open(entry) as source, partial.open("wb") as file:
-            while chunk := source.read(CHUNK):
-                file.write(chunk)
-                digest.update(chunk)
-                at(written := written + len(chunk))
-        if expected not in ("", digest.hexdigest()):
-            raise Refused(
-                f"'{entry.filename}' is another file: SHA-256 {digest.hexdigest()[:12]}..., not {expected[:12]}..."
-            )
+            shutil.copyfileobj(source, file, CHUNK)
+        checked_sha256(partial, expected, entry.filename)
 
     write_atomically(path, write)
-    return digest.hexdigest(), written
+    return checked_sha256(path, expected)

@@ -2,46 +2,56 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
-import json
+import queue
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from ..configs import Download
 from ..errors import DataError
 from ..features.images import open_image
 from ..files import clear_partials, locked, read_table, write_json
 from ..progress import Progress, table
+from ..reading.rows import Row as FileRow
+from ..reading.rows import raw_rows, validated
+from ..reading.text import read_text
 from .archives import unpack
-from .https import At, NoRanges, Refused, RemoteFile, download, file_sha256
+from .https import At, NoRanges, Refused, RemoteFile, checked_sha256, download, first_success
 from .sources import SourceFile, SourcePictures, SourceSet
 
 RECORD = "downloads.json"
 CONNECTIONS = 8
 BUFFER = 4 << 20  # bytes of an archive that one request asks for
-GONE = "gone"  # in the record, in place of a picture's SHA-256: the server has no such picture
+GONE = "gone"  # in the record, in place of the SHA-256 of a picture that is not asked for again
 MOST_FAILURES = 25  # pictures that fail before the others are not tried
 Picture = tuple[SourcePictures, int]  # its source and number
 Row = tuple[str, int | None, str]  # files, bytes or None, host
+Result = TypeVar("Result")
 
 
-@dataclass(frozen=True)
-class Request:
-    """A set to fetch into a folder, of whose files some may be there. `images`: the folder for its pictures inside of
-    `folder`, None without pictures. A folder "images-1500" gets 1,500 pictures, the same for everybody."""
+class SizedPicture(FileRow):
+    """A picture in COCO's format."""
 
-    name: str
+    id: int
+    width: int = 0
+    height: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request(Download):
+    """A set to fetch, of whose files some may be there."""
+
     source: SourceSet
-    folder: Path
-    images: Path | None = None
 
     @property
     def record(self) -> dict[str, Any]:
@@ -51,13 +61,17 @@ class Request:
         kinds = dict.fromkeys(("licences", "files", "pictures"), dict)
         return read_table(path, **kinds) if path.exists() else {name: {} for name in kinds}
 
+    @property
+    def pictures_folder(self) -> Path:
+        return self.folder / (self.images or "images")
+
     def missing_files(self) -> list[SourceFile]:
-        """The files that are not there."""
+        """The files that are not there, and archives of which not all that match a pattern may be."""
         fetched = self.record["files"]
         return [
             file
             for file in self.source.files
-            if not all((self.folder / name).is_file() or ("*" in name and name in fetched) for name in file.targets)
+            if not all(("*" not in name or name in fetched) and any(self.folder.glob(name)) for name in file.targets)
         ]
 
     def pictures(self) -> dict[str, Picture]:
@@ -66,18 +80,18 @@ class Request:
             source.name.format(id=int(match[1])): (source, int(match[1]))
             for source in self.source.pictures
             for name in source.listed_in
-            for match in re.finditer(source.pattern, (self.folder / name).read_text(encoding="utf-8"))
+            for match in re.finditer(source.pattern, read_text(self.folder / name))
         }
-        names = sorted(listed, key=lambda name: hashlib.sha256(name.encode()).digest())[: self._limit()]
+        names = sorted(listed, key=lambda name: hashlib.sha256(name.encode()).digest())[: self.limit]
         return {name: listed[name] for name in names}
 
     def missing_pictures(self, pictures: Mapping[str, Picture]) -> dict[str, Picture]:
-        """Those of `pictures` that are not there, and that the server did not say it does not have."""
-        known, there = self.record["pictures"], self.folder / (self.images or "")
+        """Those of `pictures` that are neither there nor to be left out."""
+        known, folder = self.record["pictures"], self.pictures_folder
         return {
             name: source
             for name, source in pictures.items()
-            if known.get(name) != GONE and not (there / name).is_file()
+            if known.get(name) != GONE and not (folder / name).is_file()
         }
 
     def missing(self) -> list[Row]:
@@ -87,7 +101,7 @@ class Request:
         if self.images is not None and (sources := self.source.pictures):
             listed = {name for source in sources for name in source.listed_in}
             if listed & {name for file in files for name in file.targets}:
-                count = min(sum(source.count for source in sources), self._limit() or 1 << 60)
+                count = min(sum(source.count for source in sources), self.limit or 1 << 60)
             else:
                 count = len(self.missing_pictures(self.pictures()))
             host = urlsplit(sources[0].urls[0]).hostname or ""
@@ -103,11 +117,14 @@ class Request:
         elif self.source.files:
             lines.append("  everything is there")
         lines += [f"  licence of {what}: {licence}" for what, licence in self.source.licences.items()]
-        return "\n".join([*lines, *([f"  by hand: {self.source.form}"] if self.source.form else [])])
+        form = self.source.form.format(folder=self.folder, images=self.pictures_folder)
+        return "\n".join([*lines, *[f"  by hand: {form}"] * bool(form)])
 
-    def _limit(self) -> int | None:
-        number = re.fullmatch(r"images-(\d+)", self.images.name if self.images else "")
-        return int(number[1]) if number else None
+    def leave_out_missing(self) -> None:
+        """Record the missing pictures as gone, so that a run goes on with the others."""
+        record = self.record
+        record["pictures"] |= dict.fromkeys(self.missing_pictures(self.pictures()), GONE)
+        write_json(self.folder / RECORD, record)
 
 
 def fetch(request: Request, progress: Progress) -> None:
@@ -121,7 +138,7 @@ def fetch(request: Request, progress: Progress) -> None:
         if size > free:
             raise DataError(f"{folder}: needs {size / 1e6:,.0f} MB, {free / 1e6:,.0f} MB are free; free some space")
         record = request.record
-        record["licences"] |= dict.fromkeys(request.source.licences.values(), date.today().isoformat())
+        record["licences"] |= dict.fromkeys(request.source.licences.values(), _today())
         try:
             for file in request.missing_files():
                 record["files"] |= _fetch_file(file, folder, record["files"], progress)
@@ -132,110 +149,117 @@ def fetch(request: Request, progress: Progress) -> None:
             write_json(folder / RECORD, record)
 
 
+def _today() -> str:
+    return date.today().isoformat()
+
+
 def _fetch_file(file: SourceFile, folder: Path, known: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
-    """Fetch a file from the first address that has it. Returns its part of the record. Raises DataError."""
-    expected = {name: known.get(name, {}).get("sha256", "") for name in file.targets} | {
-        name: digest for name, digest in file.members.items() if digest
-    }
-    problems, size = list[str](), file.estimate or file.bytes
-    for url in file.urls:
-        record: dict[str, Any] = {}
-        try:
-            with progress.task(file.targets[0], size and size // 1000, "kB") as advance:
-                shown = 0
+    """Fetch a file. Returns its part of the record. Raises DataError."""
+    expected = {name: file.members.get(name) or known.get(name, {}).get("sha256", "") for name in file.targets}
 
-                def at(position: int) -> None:
-                    nonlocal shown
-                    advance(position // 1000 - shown)  # noqa: B023
-                    shown = position // 1000
+    def attempt(url: str) -> dict[str, Any]:
+        with progress.task(file.targets[0], size and size // 1000, "kB") as advance:
+            digests = _fetch_from(url, file, folder, expected, lambda count: advance(count // 1000))
+        return {name: {"url": url, "sha256": sha256, "date": _today()} for name, sha256 in digests.items()}
 
-                for target, name, digest in _results(file, url, folder, expected, at):
-                    sha256 = digest if target == name else ""
-                    record[target] = {"url": url, "sha256": sha256, "date": date.today().isoformat()}
-            return record
-        except Refused as error:
-            problems.append(f"{url}: {error}")
-    dead = "".join(f"; {url} is dead since {since}" for url, since in file.dead.items())
-    advice = "run the same command again later, or put the file there by hand"
-    raise DataError(f"{folder / file.targets[0]}: cannot be fetched: {'; '.join(problems)}{dead}; {advice}")
+    size = file.estimate or file.bytes
+    try:
+        return first_success(file.urls, attempt)
+    except Refused as error:
+        dead = "".join(f"; {url} is dead since {since}" for url, since in file.dead.items())
+        advice = "run the same command again later, or put the file there by hand"
+        raise DataError(f"{folder / file.targets[0]}: cannot be fetched: {error}{dead}; {advice}") from None
 
 
-def _results(
-    file: SourceFile, url: str, folder: Path, expected: Mapping[str, str], at: At
-) -> Iterator[tuple[str, str, str]]:
-    """Fetch a file from one address. Yields name or pattern, name, SHA-256. Raises Refused."""
+def _fetch_from(url: str, file: SourceFile, folder: Path, expected: Mapping[str, str], at: At) -> dict[str, str]:
+    """Fetch a file from one address. Returns name -> SHA-256; of a pattern, that of the archive. Raises Refused."""
     if not file.members:
         (name,) = file.targets
-        yield name, name, download(url, folder / name, file.bytes, file.sha256 or expected[name], at=at)
-        return
+        return {name: download(url, folder / name, file.bytes, file.sha256 or expected[name], at=at)}
     if file.ranges:
-        try:
-            with io.BufferedReader(RemoteFile(url, file.bytes), BUFFER) as remote:
-                yield from unpack(remote, expected, folder, at)
-            return
-        except NoRanges:
-            pass
+        with contextlib.suppress(NoRanges), io.BufferedReader(RemoteFile(url, file.bytes, at), BUFFER) as remote:
+            return unpack(remote, expected, folder)
+    patterns = [name for name in file.members if "*" in name]
     archive = folder / f".{Path(urlsplit(url).path).name}"
-    if not archive.exists():  # a stopped call may have left it, complete
-        download(url, archive, file.bytes, file.sha256, at=at)
+    digest = download(url, archive, file.bytes, file.sha256 or "".join(expected[name] for name in patterns[:1]), at=at)
     try:
         with archive.open("rb") as opened:
-            yield from unpack(opened, expected, folder)
+            digests = unpack(opened, {**expected, **dict.fromkeys(patterns, "")}, folder)
     finally:
         archive.unlink()
+    return digests | dict.fromkeys(patterns, digest)
 
 
 def _fetch_pictures(request: Request, known: dict[str, str], progress: Progress) -> None:
     """Fetch the pictures, several at a time. `known` gets their SHA-256. Raises DataError if some are missing then."""
-    assert request.images is not None
     pictures = request.pictures()
     todo, count = request.missing_pictures(pictures), len(pictures)
-    folder, sizes = request.folder / request.images, _sizes(request)
+    folder, sizes = request.pictures_folder, _sizes(request)
     unrecorded = pictures.keys() - todo.keys() - known.keys()  # of a call that was killed
-    known |= {name: file_sha256(folder / name) for name in unrecorded}
-    failures, gone = dict[str, str](), set[str]()
+    known |= {name: checked_sha256(folder / name, "") for name in unrecorded}
+    failures, gone, given_up = dict[str, Refused](), dict[str, Refused](), threading.Event()
 
-    def given_up() -> bool:
-        return len(failures) - len(gone) >= MOST_FAILURES or len(gone) > count // 20 + 1
-
-    def fetch_one(name: str) -> None:
-        if given_up():
-            return
+    def fetch_one(name: str) -> str:
         source, number = todo[name]
-        check, missing = partial(_check_picture, size=sizes.get(number)), True
-        for url in source.urls:
-            try:
-                known[name] = download(url.format(id=number), folder / name, None, known.get(name, ""), check)
-                failures.pop(name, None)
-                return
-            except Refused as error:
-                failures[name], missing = f"{url.format(id=number)}: {error}", missing and error.gone
-        gone.update([name] * missing)
+        check = partial(_check_picture, size=sizes.get(number))
+        addresses = () if given_up.is_set() else [url.format(id=number) for url in source.urls]
+        return first_success(addresses, lambda url: download(url, folder / name, None, known.get(name, ""), check))
 
-    pool = ThreadPoolExecutor(CONNECTIONS)
-    try:
-        with progress.task("pictures", count, "pictures", done=count - len(todo)) as advance:
-            for _ in pool.map(fetch_one, todo):
-                advance()
-    finally:
-        pool.shutdown(cancel_futures=True)
-    if gone and not given_up():
+    with progress.task("pictures", count, "pictures", done=count - len(todo)) as advance:
+        for name, result in _in_threads(fetch_one, [*todo]):
+            if isinstance(result, Refused):
+                (gone if result.gone else failures)[name] = result
+            elif isinstance(result, Exception):
+                raise result
+            else:
+                known[name] = result
+            if len(failures) >= MOST_FAILURES or len(gone) > count // 20 + 1:
+                given_up.set()
+            advance()
+    if given_up.is_set():
+        failures |= gone
+    elif gone:
         known |= dict.fromkeys(gone, GONE)
         progress.say(f"{folder}: {len(gone)} of {count:,} pictures no longer exist: {', '.join(sorted(gone)[:3])}")
-        failures = {name: reason for name, reason in failures.items() if name not in gone}
     if failures:
         left, reason = sum(not (folder / name).is_file() for name in todo), next(iter(failures.values()))
         raise DataError(
-            f"{folder}: {left:,} of {count:,} pictures are missing: {reason}; run the same command again later, "
-            "or put pictures there by hand"
+            f"{folder}: {left:,} of {count:,} pictures are missing: {reason}; run the same command again later, put "
+            f"pictures there by hand, or go on without the missing ones: `{request.command} --leave-out-missing`"
         )
 
 
+def _in_threads(work: Callable[[str], Result], names: Sequence[str]) -> Iterator[tuple[str, Result | Exception]]:
+    """What `work` returns or raises for every name, as it ends. A process that is stopped does not wait for the
+    threads: what they do must be right whenever it ends."""
+    waiting, results = [*names], queue.SimpleQueue[tuple[str, Result | Exception]]()
+
+    def loop() -> None:
+        with contextlib.suppress(IndexError):
+            while True:
+                name = waiting.pop()
+                try:
+                    results.put((name, work(name)))
+                except Exception as error:
+                    results.put((name, error))
+
+    for _ in range(min(CONNECTIONS, len(names))):
+        threading.Thread(target=loop, daemon=True).start()
+    try:
+        for _ in names:
+            yield results.get()
+    finally:
+        waiting.clear()
+
+
 def _sizes(request: Request) -> dict[int, tuple[int, int]]:
-    """Number of a picture -> width and height, as far as the set's files know them."""
+    """Number of a picture -> width and height, as far as the set's files know them. Raises DataError."""
     paths = {request.folder / source.sizes_in for source in request.source.pictures if source.sizes_in}
-    rows = [row for path in paths for row in json.loads(path.read_text(encoding="utf-8"))["images"]]
-    return {row["id"]: (row["width"], row["height"]) for row in rows if "width" in row}
+    try:
+        rows = [row for path in paths for _, row in validated(raw_rows(path, "images"), SizedPicture)]
+    except DataError as error:
+        raise DataError(f"{error}; delete the file, and run the same command again") from None
+    return {row.id: (row.width, row.height) for row in rows if row.width}
 
 
 def _check_picture(part: Path, size: tuple[int, int] | None) -> None:

@@ -6,7 +6,6 @@ Only https, and http on this machine's loopback, which tests use.
 from __future__ import annotations
 
 import contextlib
-import email.utils
 import hashlib
 import http.client
 import io
@@ -18,10 +17,10 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from .. import __version__
 from ..errors import DataError
@@ -33,16 +32,24 @@ BACKOFF = 0.5  # seconds before the second try; doubled each time
 LONGEST_WAIT = 120.0  # seconds that a server may ask for
 CHUNK = 1 << 20
 BUSY = (408, 425, 429)  # statuses to try again, beside those from 500 on
-GONE = (403, 404, 410)  # stores that list nothing say 403 for what they lack
+GONE = (404, 410)
+PAGE = re.compile(rb"(\xef\xbb\xbf)?\s*<(!doctype )?html", re.IGNORECASE)
+STARTS = {  # of files by their endings; other files must not be empty
+    ".zip": rb"PK",
+    ".jpg": rb"\xff\xd8|\x89PNG",
+    ".json": rb"(\xef\xbb\xbf)?\s*[\[{]",
+    ".bin": rb"(?s).{,63}[^\t\r\n -~]",  # not a text
+}
 
-At = Callable[[int], object]  # gets how many bytes of a file are there
+At = Callable[[int], object]  # gets how many bytes have arrived since its last call
+Value = TypeVar("Value")
 
 
 class Refused(DataError):
     """An address that does not give the file. `gone`: it says that it has no such file."""
 
     def __init__(self, reason: str, gone: bool = False) -> None:
-        super().__init__(reason)
+        super().__init__(" ".join(reason.split()))
         self.gone = gone
 
 
@@ -58,20 +65,35 @@ class Broken(Exception):
         self.wait = wait
 
 
-class Patience:
-    """Waits between tries, and gives up after `TRIES` failures without a new byte."""
+def _patiently(attempt: Callable[[], Value], arrived: Callable[[], int] = int) -> Value:
+    """Repeat what raises Broken, until `TRIES` tries in a row have failed without a new byte. `arrived` counts the
+    bytes. Raises Refused."""
+    failures = furthest = 0
+    while True:
+        try:
+            return attempt()
+        except Broken as error:
+            problem = error
+        position = arrived()
+        failures, furthest = 1 if position > furthest else failures + 1, max(position, furthest)
+        if problem.wait > LONGEST_WAIT:
+            raise Refused(f"{problem} (asks to wait {problem.wait:.0f} seconds)")
+        if failures == TRIES:
+            raise Refused(f"{problem} ({TRIES} tries failed)")
+        time.sleep(problem.wait or BACKOFF * 2 ** (failures - 1) * random.uniform(0.5, 1))
 
-    def __init__(self) -> None:
-        self.failures, self.furthest = 0, 0
 
-    def wait(self, error: Broken, position: int) -> None:
-        """`position`: the bytes that have arrived. Raises Refused."""
-        self.failures = 1 if position > self.furthest else self.failures + 1
-        self.furthest = max(position, self.furthest)
-        if self.failures == TRIES or error.wait > LONGEST_WAIT:
-            later = f"asks to wait {error.wait:.0f} seconds" if error.wait > LONGEST_WAIT else f"{TRIES} tries failed"
-            raise Refused(f"{error} ({later})") from None
-        time.sleep(error.wait or BACKOFF * 2 ** (self.failures - 1) * random.uniform(0.5, 1))
+def first_success(urls: Iterable[str], attempt: Callable[[str], Value]) -> Value:
+    """What `attempt` returns for the first address that it succeeds with. Raises Refused, which is `gone` if no address
+    has the file."""
+    problems = dict[str, Refused]()
+    for url in urls:
+        try:
+            return attempt(url)
+        except Refused as error:
+            problems[url] = error
+    reasons = (f"{url}: {error}" for url, error in problems.items())
+    raise Refused("; ".join(reasons), all(error.gone for error in problems.values()))
 
 
 class _OnlyHttps(urllib.request.HTTPRedirectHandler):
@@ -89,7 +111,7 @@ def download(
     size: int | None = None,
     sha256: str = "",
     check: Callable[[Path], object] = lambda part: None,
-    at: At = lambda position: None,
+    at: At = lambda count: None,
 ) -> str:
     """Download an address to `path`, going on with what an earlier call left in `path.part`. Returns the SHA-256.
 
@@ -98,19 +120,12 @@ def download(
 
     Raises Refused; RunError if the file cannot be written.
     """
-    part, patience = path.with_name(f"{path.name}.part"), Patience()
+    part = path.with_name(f"{path.name}.part")
     with write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        while True:
-            try:
-                _continue(url, part, size, sha256, at)
-                break
-            except Broken as error:
-                patience.wait(error, part.stat().st_size if part.exists() else 0)
+        _patiently(lambda: _continue(url, part, size, sha256, at), lambda: part.stat().st_size if part.exists() else 0)
         try:
-            digest = file_sha256(part)
-            if sha256 not in ("", digest):
-                raise Refused(f"SHA-256 is {digest[:12]}..., expected {sha256[:12]}...; this is another file")
+            digest = checked_sha256(part, sha256)
             check(part)
         except Refused:
             _discard(part)
@@ -131,11 +146,10 @@ def _continue(url: str, part: Path, size: int | None, sha256: str, at: At) -> No
     if start and start == known.get("size"):
         return  # stopped between its last byte and its name
     with _open(url, start, validator=known.get("validator", "") if start else "", part=part) as response:
-        length, validator = response.headers["Content-Length"], _validator(response)
-        total = int(length) if length else None
+        total, validator = response.length, _validator(response)
         if response.status == 206:
             first, total = _content_range(response)
-            if first != start or validator not in ("", known.get("validator")) or total != known.get("size", total):
+            if first != start or validator not in ("", known["validator"]) or known["size"] not in (None, total):
                 _discard(part)
                 raise Broken("sent a range of another file")
         else:  # the whole file: the server ignores ranges, or the file has changed
@@ -144,13 +158,15 @@ def _continue(url: str, part: Path, size: int | None, sha256: str, at: At) -> No
         chunks = _chunks(response)
         first_chunk = next(chunks, b"")
         if not start:
-            _refuse_page(response, first_chunk)
+            _check_start(response, first_chunk, STARTS.get(Path(part.stem).suffix, rb"(?s)."))
+            if (total or size) is None and not response.chunked:
+                raise Refused("the server does not say how long the file is, so nobody would notice that it is cut")
             part.unlink(missing_ok=True)
             write_json(note, {"url": url, "validator": validator, "size": total})
         with part.open("ab") as file:
             for chunk in chain([first_chunk], chunks):
                 file.write(chunk)
-                at(file.tell())
+                at(len(chunk))
             file.flush()
             os.fsync(file.fileno())
             end = file.tell()
@@ -161,8 +177,8 @@ def _continue(url: str, part: Path, size: int | None, sha256: str, at: At) -> No
 class RemoteFile(io.RawIOBase):
     """A file on a server, read by ranges: for the members of an archive. Raises NoRanges, Refused."""
 
-    def __init__(self, url: str, size: int | None = None) -> None:
-        self.url, self.position, self.validator = url, 0, ""
+    def __init__(self, url: str, size: int | None = None, at: At = lambda count: None) -> None:
+        self.url, self.at, self.position, self.validator = url, at, 0, ""
         _, self.size = self._fetch(0, 0)
         _check_size(self.size, size)
 
@@ -186,31 +202,35 @@ class RemoteFile(io.RawIOBase):
         content, _ = self._fetch(self.position, end - 1)
         buffer[: len(content)] = content
         self.position = end
+        self.at(len(content))
         return len(content)
 
     def _fetch(self, first: int, last: int) -> tuple[bytes, int]:
         """These bytes, and the size of the file."""
-        patience = Patience()
-        while True:
-            try:
-                with _open(self.url, first, last, self.validator) as response:
-                    if response.status != 206:
-                        _refuse_page(response, b"")
-                        raise NoRanges("sends whole files only")
-                    content = b"".join(_chunks(response))
-                    start, total = _content_range(response)
-                    if (start, len(content)) != (first, last + 1 - first):
-                        raise Broken("sent other bytes than were requested")
-                    self.validator = self.validator or _validator(response)
-                    return content, total
-            except Broken as error:
-                patience.wait(error, 0)
+
+        def attempt() -> tuple[bytes, int]:
+            with _open(self.url, first, last, self.validator) as response:
+                if response.status != 206:
+                    _check_start(response)
+                    raise NoRanges("sends whole files only")
+                content = b"".join(_chunks(response))
+                start, total = _content_range(response)
+                if (start, len(content)) != (first, last + 1 - first):
+                    raise Broken("sent other bytes than were requested")
+                self.validator = self.validator or _validator(response)
+                return content, total
+
+        return _patiently(attempt)
 
 
-def file_sha256(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal digits."""
+def checked_sha256(path: Path, expected: str, name: str = "") -> str:
+    """The SHA-256 of a file, in hexadecimal digits. Raises Refused unless it is `expected`, if that is known. `name`:
+    of the file, if it is one of several."""
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if expected not in ("", digest):
+        raise Refused(f"{name} SHA-256 is {digest[:12]}..., expected {expected[:12]}...; this is another file")
+    return digest
 
 
 def _open(url: str, first: int = 0, last: int | None = None, validator: str = "", part: Path | None = None) -> Any:
@@ -228,7 +248,8 @@ def _open(url: str, first: int = 0, last: int | None = None, validator: str = ""
             _discard(part)
         elif error.code < 500 and error.code not in BUSY:
             raise Refused(reason, gone=error.code in GONE) from None
-        raise Broken(reason, _retry_after(error.headers["Retry-After"] or "")) from None
+        wait = error.headers["Retry-After"] or ""  # seconds; a date is not read
+        raise Broken(reason, float(wait) if wait.isdecimal() else 0.0) from None
     except ValueError as error:  # a redirect to what is no address
         raise Refused(str(error)) from None
     except (OSError, http.client.HTTPException) as error:
@@ -254,11 +275,16 @@ def _check_size(total: int | None, size: int | None) -> None:
         raise Refused(f"has {total:,} bytes, expected {size:,}; the file at this address has changed")
 
 
-def _refuse_page(response: Any, first: bytes) -> None:
-    if response.headers.get_content_type() == "text/html" or re.match(
-        rb"(\xef\xbb\xbf)?\s*<(!doctype )?html", first[:99], re.I
-    ):
+def _check_start(response: Any, first: bytes = b"", pattern: bytes = b"") -> None:
+    """Raises Refused if a response is not the file: `first` are its first bytes, which match `pattern`."""
+    if response.status not in (200, 206):
+        raise Refused(f"the server says {response.status} {response.reason}, and sends no file")
+    if (encoding := response.headers.get("Content-Encoding", "identity")) != "identity":
+        raise Refused(f"the server sent the file in another form ({encoding}) than was requested")
+    if response.headers.get_content_type() == "text/html" or PAGE.match(first):
         raise Refused("the server sent a web page, not the file; its address has probably changed")
+    if not re.match(pattern, first):
+        raise Refused(f"the server sent something else than the file: {first[:60].decode(errors='replace')!r}")
 
 
 def _validator(response: Any) -> str:
@@ -272,15 +298,6 @@ def _content_range(response: Any) -> tuple[int, int]:
     if not (numbers := re.fullmatch(r"bytes (\d+)-\d+/(\d+)", response.headers["Content-Range"] or "")):
         raise Broken("does not say which bytes it sends")
     return int(numbers[1]), int(numbers[2])
-
-
-def _retry_after(text: str) -> float:
-    """Seconds; 0 if a server asks for none."""
-    if text.isdecimal():
-        return float(text)
-    with contextlib.suppress(ValueError, TypeError):
-        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
-    return 0.0
 
 
 def _discard(part: Path) -> None:

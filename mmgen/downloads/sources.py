@@ -54,7 +54,7 @@ class SourceSet(Config):
     about: str
     licences: Mapping[str, str] = Field(description="what -> its licence")
     folder: str = Field("", description="where recipes look for it; by default data/NAME")
-    form: str = Field("", description="what only a form gives: the steps, and where the files belong")
+    form: str = Field("", description="what a person does: the steps, with {folder} and {images}, where files belong")
     files: tuple[SourceFile, ...] = ()
     pictures: tuple[SourcePictures, ...] = ()
 

@@ -50,7 +50,7 @@ def to_fetch(recipe: Recipe, steps: Sequence[str], layers: Layered) -> list[Requ
     sets = dict.fromkeys(filter(None, (config.download() for config in configs)))
     if not sets or int(os.environ.get("WORLD_SIZE", 1)) > 1 or missing_parts(recipe, steps, layers):
         return []
-    requests = [Request(name, published_set(name), folder, images) for name, folder, images in sets]
+    requests = [Request(**vars(wanted), source=published_set(wanted.name)) for wanted in sets]
     return [request for request in requests if request.missing()]
 
 

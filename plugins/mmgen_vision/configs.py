@@ -93,7 +93,11 @@ class Published(mmgen.DatasetConfig):
     def download(self):
         from .published import is_complete
 
-        return None if not self.source_set or is_complete(self) else Download(self.source_set, self.folder, self.images)
+        return None if not self.source_set or is_complete(self) else self.published_set()
+
+    def published_set(self) -> Download:
+        """The published set that it reads; `source_set` names it."""
+        return Download(self.source_set, self.folder, self.images)
 
     def model_post_init(self, context: Any) -> None:
         for key in ("train_split", "test_split"):

@@ -72,8 +72,8 @@ class Finder:
             advice = (
                 f"  put the files there, or name others in [data] (`mmgen plugins {self.config.type}` has the keys)"
             )
-            if name := self.config.source_set:
-                advice += f"; `mmgen data get {name} {self.config.folder}` fetches what is published"
+            if self.config.source_set:
+                advice += f"; `{self.config.published_set().command}` fetches what is published"
             raise DataError("\n".join((f"{self.config.about.name}: {count} missing:", *missing, advice)))
 
 

@@ -3,12 +3,16 @@
 import contextlib
 import io
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import click
 import pytest
-from kit.hosts import host, moved, vqg_coco
+from kit.hosts import host, moved, vqg_coco, zipped
 from kit.toys import mmgen, mmgen_here
 from mmgen_data import Vqg
 from PIL import Image
@@ -53,16 +57,15 @@ def files():
 
 
 def request(server, folder, images="images"):
-    return Request("vqg_coco", moved(published_set("vqg_coco"), server.url), folder, images and Path(images))
+    return Request("vqg_coco", folder, images and Path(images), source=moved(published_set("vqg_coco"), server.url))
 
 
 def test_a_set_is_fetched_whole_and_once(files, tmp_path):
     """A data set reads it then; a second call asks the server for nothing."""
     with host(files) as server:
         wanted = request(server, tmp_path)
-        assert (
-            "4,998 pictures" in (said := wanted.describe(wanted.missing())) and "licence of captions: CC BY 4.0" in said
-        )
+        said = wanted.describe(wanted.missing())
+        assert "4,998 pictures" in said and "licence of captions: CC BY 4.0" in said
         fetch(wanted, Progress())
         requests = len(server.seen)
         assert wanted.missing() == [] and "everything is there" in wanted.describe([])
@@ -119,7 +122,7 @@ def test_what_nobody_published_a_hash_of_must_stay_the_same(files, tmp_path):
             fetch(request(server, tmp_path), Progress())
         (tmp_path / "captions_train2014.json").unlink()
         files["/annotations_trainval2014.zip"] = vqg_coco({}, {}, {"images": []})["/annotations_trainval2014.zip"]
-        with pytest.raises(DataError, match=r"captions_train2014.json: cannot be fetched: .* is another file: SHA-256"):
+        with pytest.raises(DataError, match=r"captions_train2014.json: cannot be fetched: .*SHA-256 is .*is another"):
             fetch(request(server, tmp_path), Progress())
 
 
@@ -133,7 +136,7 @@ def test_pictures_are_looked_at(files, tmp_path):
     }
     with host(files) as server, pytest.raises(DataError, match="3 of 20 pictures are missing") as error:
         fetch(request(server, tmp_path), Progress())
-    assert re.search("not a readable image|has 9 x 9 pixels, expected 12 x 8", str(error.value))
+    assert re.search("sent something else|not a readable image|has 9 x 9 pixels, expected 12 x 8", str(error.value))
     assert sorted(path.name for path in (tmp_path / "images").iterdir()) == PICTURES[3:]
 
 
@@ -150,24 +153,119 @@ def test_pictures_that_no_longer_exist_are_said_and_not_asked_for_again(files, t
 
 
 def test_a_host_that_has_no_picture_is_given_up(files, tmp_path):
-    files = {path: content for path, content in files.items() if path.endswith(".zip")}
+    """The line says how to go on with the pictures that are there; a run fetches nothing then."""
+    for name in PICTURES[3:]:
+        del files["/" + name]
     with host(files) as server:
-        with pytest.raises(DataError, match=r"20 of 20 pictures are missing: .*the server says 404 .*run the same"):
+        for name in PICTURES[:3]:
+            https.download(f"{server.url}/{name}", tmp_path / "images" / name)
+        wanted = request(server, tmp_path)
+        with pytest.raises(
+            DataError, match=r"17 of 20 pictures are missing: .*the server says 404 .*run the same"
+        ) as e:
+            fetch(wanted, Progress())
+        assert len(server.seen) < 3 * get.CONNECTIONS
+        assert GONE not in wanted.record["pictures"].values()
+        assert str(e.value).endswith(f"`mmgen data get vqg_coco {tmp_path} --images --leave-out-missing`")
+        config = Vqg(folder=tmp_path, images="images")
+        assert config.download() and wanted.missing()
+        done = mmgen_here(tmp_path, *re.search("`mmgen (.*)`", str(e.value))[1].split())
+        assert done.returncode == 0 and wanted.missing() == []
+    assert len(config.build().split("train")) == 3
+
+
+def test_a_server_that_forbids_a_picture_is_asked_again(files, tmp_path):
+    """403 may pass, so it is said and not recorded."""
+    with host(files, lambda path: "forbidden" if path.endswith(PICTURES[4]) else "") as server:
+        with pytest.raises(DataError, match=r"1 of 20 pictures are missing: .*: the server says 403 Forbidden; run"):
             fetch(request(server, tmp_path), Progress())
-        assert len(server.seen) < 2 * get.CONNECTIONS + 20
-    assert json.loads((tmp_path / "downloads.json").read_text())["pictures"] == {}
+        server.fault = lambda path: ""
+        fetch(request(server, tmp_path), Progress())
+    assert (tmp_path / "images" / PICTURES[4]).exists()
+
+
+def test_ctrl_c_does_not_wait_for_pictures(files, tmp_path):
+    """The server hangs for 2 seconds a request, and every picture is tried six times. The next call goes on."""
+    code = """
+import sys
+from pathlib import Path
+from kit.hosts import moved
+from mmgen.downloads.get import Request, fetch
+from mmgen.downloads.sources import published_set
+from mmgen.progress import Progress
+
+class Telling(Progress):
+    def task(self, label, total, unit="", done=0):
+        print(label, flush=True)
+        return super().task(label, total, unit, done)
+
+source = moved(published_set("vqg_coco"), sys.argv[1])
+fetch(Request("vqg_coco", Path(sys.argv[2]), Path("images"), source=source), Telling())
+"""
+    with host(files, lambda path: "hang" if path.endswith("jpg") else "") as server:
+        arguments = [sys.executable, "-c", code, server.url, str(tmp_path)]
+        environment = os.environ | {"no_proxy": "127.0.0.1", "PYTHONPATH": os.pathsep.join(sys.path)}
+        process = subprocess.Popen(
+            arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        )
+        while process.stdout.readline() != "pictures\n":
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert "KeyboardInterrupt" in process.communicate(timeout=8)[1]
+        assert {*json.loads((tmp_path / "downloads.json").read_text())["files"]} >= {"captions_train2014.json"}
+        server.fault = lambda path: ""
+        fetch(request(server, tmp_path), Progress())
+    assert sorted(path.name for path in (tmp_path / "images").iterdir()) == PICTURES
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "coco_val_all.csv",
+            b"image_id\n\xff\n",
+            "coco_val_all.csv:2: the encoding is not UTF-8; save the file as UTF-8",
+        ),
+        ("captions_train2014.json", b'{"images": [', "captions_train2014.json:1: not valid JSON: .*; delete the file"),
+        ("captions_train2014.json", b'{"images": 3}', "has no list 'images'; .*; delete the file, and run the same"),
+        ("captions_train2014.json", b'{"images": [{"id": "a"}]}', r"images\[0\]: id must be .*; delete the file, and"),
+    ],
+)
+def test_a_damaged_list_of_pictures_is_a_line(name, content, message, files, tmp_path):
+    with host(files) as server:
+        fetch(request(server, tmp_path, None), Progress())
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(DataError, match=message) as error:
+            fetch(request(server, tmp_path), Progress())
+    assert "\n" not in str(error.value)
+
+
+def test_members_that_nobody_counted_are_trusted_once(tmp_path):
+    """A pattern stands for the archive that it was unpacked from."""
+    table = {"about": "a", "licences": {}, "files": [{"urls": ["/a.zip"], "members": {"x/*.txt": ""}}]}
+    with host({"/a.zip": zipped({"x/1.txt": "one", "x/2.txt": "two"})}) as server:
+        table["files"][0]["urls"] = [f"{server.url}/a.zip"]
+        wanted = Request("a", tmp_path, source=SourceSet.model_validate(table))
+        fetch(wanted, Progress())
+        assert wanted.missing() == [] and len(wanted.record["files"]["x/*.txt"]["sha256"]) == 64
+        server.files["/a.zip"] = zipped({"x/1.txt": "uno", "x/2.txt": "dos"})
+        for path in (tmp_path / "x").iterdir():
+            path.unlink()
+        with pytest.raises(DataError, match=r"x/\*.txt: cannot be fetched: .*SHA-256 is .*this is another file"):
+            fetch(wanted, Progress())
+    assert [*(tmp_path / "x").iterdir()] == []
 
 
 def test_the_next_address_is_tried_and_dead_ones_are_named(tmp_path):
     file = {"urls": ["/dead.bin", "/page.bin", "/a.bin"], "name": "a.bin", "dead": {"https://x.org": "2022"}}
-    with host({"/a.bin": b"abc", "/page.bin": b"<html>x</html>"}) as server:
+    with host({"/a.bin": b"abc\x80", "/page.bin": b"<html>x</html>"}) as server:
         table = {"about": "a", "licences": {}, "files": [file | {"urls": [server.url + url for url in file["urls"]]}]}
-        fetch(Request("a", SourceSet.model_validate(table), tmp_path), Progress())
-        assert (tmp_path / "a.bin").read_bytes() == b"abc"
+        fetch(Request("a", tmp_path, source=SourceSet.model_validate(table)), Progress())
+        assert (tmp_path / "a.bin").read_bytes() == b"abc\x80"
         (tmp_path / "a.bin").unlink()
         del server.files["/a.bin"]
         with pytest.raises(DataError) as error:
-            fetch(Request("a", SourceSet.model_validate(table), tmp_path), Progress())
+            fetch(Request("a", tmp_path, source=SourceSet.model_validate(table)), Progress())
     assert re.fullmatch(
         r".*a.bin: cannot be fetched: .*dead.bin: the server says 404 Not Found; .*page.bin: the server sent a web "
         r"page, .*; https://x.org is dead since 2022; run the same command again later, or put the file there by hand",
@@ -219,7 +317,7 @@ class Photos(mmgen.DatasetConfig):
 def test_a_plugin_adds_a_set(tmp_path):
     """`mmgen data get` shows licences, asks, and fetches it; without a terminal it needs --yes."""
     (tmp_path / "my_photos.py").write_text(PLUGIN)
-    with host({"/a.bin": b"abc"}) as server:
+    with host({"/a.bin": b"abc\x80"}) as server:
         (tmp_path / "sources.toml").write_text(
             '[mine]\nabout = "my photos"\nlicences = { photos = "mine alone" }\n'
             f'[[mine.files]]\nurls = ["{server.url}/a.bin"]\n'
@@ -229,7 +327,7 @@ def test_a_plugin_adds_a_set(tmp_path):
         assert asked.returncode == 1 and "error: add --yes to accept these licences" in asked.stderr
         assert "licence of photos: mine alone" in asked.stdout and server.seen == []
         assert mmgen(tmp_path, "data", "get", "mine", "--yes", *options).returncode == 0
-    assert (tmp_path / "data/mine/a.bin").read_bytes() == b"abc"
+    assert (tmp_path / "data/mine/a.bin").read_bytes() == b"abc\x80"
     wrong = mmgen(tmp_path, "data", "get", "mime", *options)
     assert "unknown name 'mime'; did you mean 'mine'?" in wrong.stderr
 
@@ -252,5 +350,23 @@ def test_a_person_is_asked_once(answer, files, tmp_path, monkeypatch):
 
 
 def test_steps_of_a_form_are_printed(tmp_path):
-    done = mmgen_here(tmp_path, "data", "get", "vcr", "--images")
+    """They name the folder that was given."""
+    done = mmgen_here(tmp_path, "data", "get", "vcr", "films", "--images")
     assert done.returncode == 0 and "accept the terms at visualcommonsense.com/download" in done.stdout
+    assert "unpack vcr1annots.zip in films and vcr1images.zip (25 GB) in films/images" in done.stdout
+    bing = mmgen_here(tmp_path, "data", "get", "vqg_bing", "bing", "--images", "--dry-run")
+    assert "pictures are not fetched" in bing.stdout and "put those that you have into bing/images" in bing.stdout
+
+
+def test_all_megabytes_are_added_up(tmp_path):
+    done = mmgen_here(tmp_path, "data", "get", "vqg_coco", "--limit", "100", "--dry-run")
+    assert done.returncode == 0 and "38.3 MB in all" in done.stdout  # 5 + 17 + 16.3
+    done = mmgen_here(tmp_path, "data", "get", "nlvr2", "--dry-run")
+    assert "11.3 MB in all, and files of unknown size" in done.stdout
+
+
+def test_what_fetches_a_data_set_is_named(tmp_path):
+    """With the number of pictures that the recipe names."""
+    for images, option in ((None, ""), ("images", " --images"), ("images-1500", " --limit 1500")):
+        with pytest.raises(DataError, match=f"`mmgen data get vqg_coco {tmp_path}{option}` fetches"):
+            Vqg(folder=tmp_path, images=images).build()

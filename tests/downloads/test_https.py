@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from kit.hosts import host, random_faults, zipped
@@ -18,7 +19,7 @@ from mmgen.downloads.archives import unpack
 from mmgen.downloads.https import NoRanges, Refused, RemoteFile, download
 from mmgen.errors import RunError
 
-BODY = random.Random(0).randbytes(300_000)
+BODY = b"PK" + random.Random(0).randbytes(299_998)  # as archives and weights begin
 SHA = hashlib.sha256(BODY).hexdigest()
 
 
@@ -33,13 +34,16 @@ def impatient(monkeypatch):
 
 @pytest.mark.parametrize(
     "faults",
-    ["", "cut", "cut cut cut", "busy later", "reset", "hang", "cut no_ranges", "cut short_range", "cut " * 12],
+    [
+        *("", "cut", "cut,cut,cut", "busy,later", "reset", "hang", "cut,no_ranges", "cut,short_range", ",cut" * 12),
+        *("chunked", "chunked cut", "chunked cut,cut,chunked"),
+    ],
 )
 def test_a_passing_fault_costs_time_only(faults, tmp_path):
-    with host({"/a.bin": BODY}, faults.split()) as server:
-        assert download(f"{server.url}/a.bin", tmp_path / "a.bin", len(BODY)) == SHA
-    assert (tmp_path / "a.bin").read_bytes() == BODY
-    assert [path.name for path in tmp_path.iterdir()] == ["a.bin"]
+    with host({"/a": BODY}, faults.split(",")) as server:
+        assert download(f"{server.url}/a", tmp_path / "a", None if "chunked" in faults else len(BODY)) == SHA
+    assert (tmp_path / "a").read_bytes() == BODY
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
     assert {headers["User-Agent"] for _, headers, _ in server.seen} == {f"mmgen/{https.__version__}"}
 
 
@@ -65,15 +69,24 @@ def test_what_has_arrived_is_not_fetched_again(tmp_path):
     [
         ("page", None, "sent a web page, not the file"),
         ("gone", None, "says 404"),
+        ("forbidden", None, "says 403"),
+        ("no content", None, "says 204 No Content, and sends no file"),
+        ("limit", None, "sent something else than the file: 'rate limit exceeded'"),
+        ("gzip", None, r"sent the file in another form \(gzip\)"),
+        ("unsized cut", None, "does not say how long the file is"),
+        ("wrong length", None, "does not say how long the file is"),
+        ("unsized cut", 300_000, r"broke off after 299,999 of 300,000 bytes \(6 tries failed\)"),
+        ("loop", None, "says 302 .* infinite loop. The last 30x error message was: Found"),
         ("busy", None, r"503 .*6 tries failed"),
         ("hang", None, r"timed out \(6 tries failed\)"),
         ("", 299_999, "has 300,000 bytes, expected 299,999"),
     ],
 )
 def test_an_address_that_does_not_give_the_file_is_refused_in_words(fault, size, message, tmp_path):
-    with host({"/a.bin": BODY}, lambda path: fault) as server, pytest.raises(Refused, match=message):
-        download(f"{server.url}/a.bin", tmp_path / "a.bin", size)
-    assert [*tmp_path.iterdir()] == []
+    with host({"/a.zip": BODY}, lambda path: fault) as server, pytest.raises(Refused, match=message) as error:
+        download(f"{server.url}/a.zip", tmp_path / "a.zip", size)
+    assert {*tmp_path.iterdir()} <= {tmp_path / "a.zip.part", tmp_path / "a.zip.part.json"}
+    assert "\n" not in str(error.value)
 
 
 def test_another_file_of_the_same_size_is_refused(tmp_path):
@@ -88,17 +101,9 @@ def test_only_https_is_used_but_on_the_loopback(tmp_path):
             download(url, tmp_path / "a.bin")
 
 
-def test_a_long_wait_is_left_to_the_person(tmp_path, monkeypatch):
-    monkeypatch.setattr(https, "_retry_after", lambda text: 3600.0)
-    with host({"/a.bin": BODY}, ["busy"]) as server, pytest.raises(Refused, match="asks to wait 3600 seconds"):
+def test_a_long_wait_is_left_to_the_person(tmp_path):
+    with host({"/a.bin": BODY}, ["busy"], "3600") as server, pytest.raises(Refused, match="asks to wait 3600 seconds"):
         download(f"{server.url}/a.bin", tmp_path / "a.bin")
-
-
-def test_retry_after_is_read_as_seconds_or_as_a_date():
-    assert https._retry_after("7") == 7
-    assert https._retry_after("Fri, 31 Dec 1999 23:59:59 GMT") == 0
-    assert https._retry_after("Fri, 31 Dec 2199 23:59:59 GMT") > 1e6
-    assert https._retry_after("soon") == https._retry_after("") == 0
 
 
 def test_a_full_disk_is_said_and_what_has_arrived_stays(tmp_path, monkeypatch):
@@ -121,8 +126,10 @@ import os, signal, sys
 from pathlib import Path
 from mmgen.downloads import https
 https.CHUNK = 50_000
-def at(position):
-    if position >= 150_000:
+arrived = []
+def at(count):
+    arrived.append(count)
+    if sum(arrived) >= 150_000:
         os.kill(os.getpid(), signal.SIGKILL)
 https.download(sys.argv[1], Path(sys.argv[2]), at=at)
 """
@@ -147,9 +154,9 @@ def test_members_are_read_by_ranges(tmp_path):
     content = zipped({"x/big.bin": BODY, "x/a.json": b"[1]", "x/b.json": b"[2]", "__MACOSX/x/a.json": b"no"})
     with host({"/a.zip": content}, ["", "cut", "busy"]) as server:
         with io.BufferedReader(RemoteFile(f"{server.url}/a.zip", len(content)), 4096) as archive:
-            names = [name for _, name, _ in unpack(archive, {"x/*.json": ""}, tmp_path)]
+            assert [*unpack(archive, {"x/*.json": ""}, tmp_path)] == ["x/*.json"]
         transferred = sum(int(h["Range"].split("-")[1]) - int(h["Range"][6:].split("-")[0]) for _, h, _ in server.seen)
-    assert names == ["x/a.json", "x/b.json"] and (tmp_path / "x/b.json").read_bytes() == b"[2]"
+    assert (tmp_path / "x/a.json").read_bytes() == b"[1]" and (tmp_path / "x/b.json").read_bytes() == b"[2]"
     assert transferred < 30_000  # not the 300 kB of the archive
 
 
@@ -174,7 +181,7 @@ def test_a_server_without_ranges_is_noticed():
 def test_nothing_is_written_outside_of_the_folder(names, message, tmp_path):
     archive = io.BytesIO(zipped(dict.fromkeys(names, b"[]")))
     with pytest.raises(Refused, match=message):
-        [*unpack(archive, {"a.json": ""}, tmp_path / "inside")]
+        unpack(archive, {"a.json": ""}, tmp_path / "inside")
     assert [*tmp_path.rglob("*.json")] == []
 
 
@@ -182,11 +189,11 @@ def test_a_damaged_member_and_another_one_are_refused(tmp_path):
     content = bytearray(zipped({"a.bin": BODY}))
     content[150_000] ^= 1
     with pytest.raises(Refused, match="damaged archive: Bad CRC-32|damaged archive: Error"):
-        [*unpack(io.BytesIO(content), {"a.bin": ""}, tmp_path)]
-    with pytest.raises(Refused, match=r"'a.bin' is another file: SHA-256 .* not 1111"):
-        [*unpack(io.BytesIO(zipped({"a.bin": BODY})), {"a.bin": "1" * 64}, tmp_path)]
+        unpack(io.BytesIO(content), {"a.bin": ""}, tmp_path)
+    with pytest.raises(Refused, match=r"a.bin SHA-256 is .*, expected 1111.*another file"):
+        unpack(io.BytesIO(zipped({"a.bin": BODY})), {"a.bin": "1" * 64}, tmp_path)
     with pytest.raises(Refused, match="damaged archive: File is not a zip file"):
-        [*unpack(io.BytesIO(b"<html>"), {"a.bin": ""}, tmp_path)]
+        unpack(io.BytesIO(b"<html>"), {"a.bin": ""}, tmp_path)
     assert [*tmp_path.iterdir()] == []
 
 
@@ -195,14 +202,16 @@ def test_a_thousand_downloads_under_faults_end_whole_or_say_why(tmp_path, monkey
     """Whole and right under their names, or refused in one line and not there; never anything between."""
     monkeypatch.setattr(https, "TIMEOUT", 0.2)
     draw = random.Random(57)
-    files = {f"/{number}": draw.randbytes(draw.randint(1, 3000)) for number in range(1000)}
+    names = (f"/{number}{draw.choice(['.zip', '.json', '.jpg'])}" for number in range(1000))
+    starts = {".zip": b"PK", ".json": b"[", ".jpg": b"\xff\xd8"}
+    files = {name: starts[Path(name).suffix] + draw.randbytes(draw.randint(1, 3000)) for name in names}
     with host(files, random_faults(57)) as server:
 
         def fetch(path):
-            known = int(path[1:]) % 2  # half of them with a published hash
-            sha256 = hashlib.sha256(files[path]).hexdigest() if known else ""
+            number = int(Path(path).stem)  # half of them with a published hash, half of them with a size
+            sha256 = hashlib.sha256(files[path]).hexdigest() if number % 2 else ""
             try:
-                download(server.url + path, tmp_path / path[1:], len(files[path]), sha256)
+                download(server.url + path, tmp_path / path[1:], len(files[path]) if number % 4 < 2 else None, sha256)
             except Refused as error:
                 return str(error)
             return ""
@@ -212,6 +221,5 @@ def test_a_thousand_downloads_under_faults_end_whole_or_say_why(tmp_path, monkey
     for path, error in outcomes.items():
         target = tmp_path / path[1:]
         assert target.exists() != bool(error) and "\n" not in error
-        assert error or target.read_bytes() == files[path]
-    assert {path.name.partition(".")[2] for path in tmp_path.iterdir()} <= {"", "part", "part.json"}
-    assert 500 < sum(not error for error in outcomes.values()) < 1000
+        assert error or target.read_bytes() in (files[path], files[path] + b"!")  # which the server sends as changed
+    assert 300 < sum(not error for error in outcomes.values()) < 1000

@@ -10,7 +10,10 @@ import time
 import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-FAULTS = ("cut", "busy", "later", "reset", "no_ranges", "page", "hang", "changed", "short_range", "gone")
+FAULTS = (
+    *("cut", "busy", "later", "reset", "no_ranges", "page", "hang", "changed", "short_range", "gone", "forbidden"),
+    *("unsized", "unsized cut", "chunked", "chunked cut", "no content", "limit", "gzip", "wrong length", "loop"),
+)
 
 
 class Host(ThreadingHTTPServer):
@@ -20,9 +23,10 @@ class Host(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, files, fault):
+    def __init__(self, files, fault, wait):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.files, self.fault, self.seen, self.url = files, fault, [], f"http://127.0.0.1:{self.server_address[1]}"
+        self.files, self.fault, self.wait, self.seen = files, fault, wait, []
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
 
     def handle_error(self, request, client_address):
         """A client that has left is no news."""
@@ -39,10 +43,14 @@ class Handler(BaseHTTPRequestHandler):
             return self.connection.close()
         if fault == "hang":
             return time.sleep(2)
-        if fault in ("busy", "later", "gone"):
-            return self.answer({"busy": 503, "later": 429, "gone": 404}[fault], b"no", {"Retry-After": "0"})
+        if status := {"busy": 503, "later": 429, "gone": 404, "forbidden": 403, "no content": 204}.get(fault):
+            return self.answer(status, b"no" * (status != 204), {"Retry-After": server.wait})
         if fault == "page":
             return self.answer(200, b"<!DOCTYPE html><p>Moved.</p>", {"Content-Type": "text/html"})
+        if fault == "limit":
+            return self.answer(200, b"rate limit exceeded", {"Content-Type": "text/plain"})
+        if fault == "loop":
+            return self.answer(302, b"", {"Location": path})
         body = server.files[path] + b"!" * (fault == "changed")
         etag = f'"{hashlib.md5(body).hexdigest()}"'
         header, status, first, last = self.headers["Range"], 200, 0, len(body) - 1
@@ -55,7 +63,13 @@ class Handler(BaseHTTPRequestHandler):
         if status == 206:
             headers["Content-Range"] = f"bytes {first + (fault == 'short_range')}-{last}/{len(body)}"
         body = body[first : last + 1]
-        return self.answer(status, body[: len(body) // 2] if fault == "cut" else body, headers)
+        if fault.startswith("chunked"):
+            body, headers = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body), headers | {"Transfer-Encoding": "chunked"}
+        headers |= {"Content-Encoding": "gzip"} if fault == "gzip" else {}
+        headers["Content-Length"] = {"unsized": "", "chunked": "", "wrong": "many"}.get(
+            fault.partition(" ")[0], headers["Content-Length"]
+        )
+        return self.answer(status, body[: len(body) // 2] if fault.endswith("cut") else body, headers)
 
     def answer(self, status, body, headers):
         self.server.seen.append((self.path, dict(self.headers), status))
@@ -63,16 +77,18 @@ class Handler(BaseHTTPRequestHandler):
         for name, value in (
             {"Content-Type": "application/octet-stream", "Content-Length": str(len(body))} | headers
         ).items():
-            self.send_header(name, value)
+            if value:
+                self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
 
 
 @contextlib.contextmanager
-def host(files, fault=lambda path: ""):
-    """A running `Host`. `fault`: a function, or a list of the faults of the first requests."""
+def host(files, fault=lambda path: "", wait="0"):
+    """A running `Host`. `fault`: a function, or a list of the faults of the first requests. `wait`: seconds that a
+    busy server asks for."""
     faults = iter(fault) if isinstance(fault, list) else None
-    server = Host(files, fault if faults is None else lambda path: next(faults, ""))
+    server = Host(files, fault if faults is None else lambda path: next(faults, ""), wait)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
     try:
         yield server
