@@ -74,6 +74,7 @@ class Download:
     name: str
     folder: Path
     images: Path | None = None
+    complete: bool = False  # on this machine
 
     @property
     def limit(self) -> int | None:
@@ -119,7 +120,7 @@ class PartConfig(Config):
         return {}
 
     def download(self) -> "Download | None":
-        """The published set that it reads and that is not complete on this machine: `mmgen run` offers to fetch it."""
+        """The published set that it reads, if any: `mmgen run` offers to fetch what is missing of it."""
         return None
 
 

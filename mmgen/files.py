@@ -21,27 +21,52 @@ from .errors import MmgenError, RunError
 Written = TypeVar("Written")
 
 
-def not_downloaded(name: str, file: str = "config.json") -> str:
+MODEL_FILES = ("*.json", "*.txt", "*.model", "model*.safetensors")
+
+
+def not_downloaded(name: str) -> str:
     """Why a model, a path or a name of the hub, cannot be loaded: it is not on this machine, which is set to be
     offline; "" if it can, or if the hub has to say it."""
     from huggingface_hub import constants
     from huggingface_hub.errors import HFValidationError
 
     try:
-        if is_downloaded(name, file) or not constants.HF_HUB_OFFLINE:
+        if cached_model(name) or not constants.HF_HUB_OFFLINE:
             return ""
     except HFValidationError:
         return f"'{name}': no such file or folder"
-    place = f"https://huggingface.co/{name}"
+    place = f"https://huggingface.co/{name.partition('@')[0]}"
     return f"'{name}' is not on this machine, as a folder or downloaded, and HF_HUB_OFFLINE is set; it is at {place}"
 
 
-def is_downloaded(name: str, file: str = "config.json") -> bool:
-    """Whether a model is on this machine: a path, or a name of the hub whose `file` is in the cache. Raises
-    HFValidationError for what is neither a path nor a name."""
+def cached_model(name: str) -> str:
+    """The folder of a model that is on this machine: a path, or "user/name" or "user/name@revision" of the hub, whose
+    safetensors are in the cache; else "". Raises HFValidationError for what is neither a path nor a name."""
     from huggingface_hub import try_to_load_from_cache
 
-    return Path(name).exists() or isinstance(try_to_load_from_cache(name, file), str)
+    repository, _, revision = name.partition("@")
+    for file in () if Path(name).exists() else ("model.safetensors", "model.safetensors.index.json"):
+        if isinstance(path := try_to_load_from_cache(repository, file, revision=revision or None), str):
+            return str(Path(path).parent)
+    return name if Path(name).exists() else ""
+
+
+def download_model(name: str, revision: str | None = None) -> str:
+    """Download a model of the hub, of this revision unless the name has one. Returns its folder. Raises the many errors
+    of the hub's client."""
+    from huggingface_hub import snapshot_download
+
+    repository, _, pinned = name.partition("@")
+    return snapshot_download(
+        repository, revision=pinned or revision, allow_patterns=[*MODEL_FILES], ignore_patterns="*/*"
+    )
+
+
+def model_folder(name: str) -> str:
+    """The folder of a model, which is downloaded unless it is on this machine, so that the first download decides. A
+    model that has no safetensors is left to transformers, which converts some: its name is returned. Raises the many
+    errors of the hub's client."""
+    return cached_model(name) or (download_model(name) and cached_model(name)) or name
 
 
 def image_key(name: str) -> str:

@@ -15,6 +15,7 @@ from ..progress import Bars, tell
 
 if TYPE_CHECKING:
     from ..downloads.get import Request
+    from ..downloads.hub import Network
 
 
 @click.command()
@@ -56,18 +57,21 @@ def get(
         ask_and_fetch(requests, yes, dry_run)
 
 
-def ask_and_fetch(requests: Sequence[Request], yes: bool, dry_run: bool = False, also: Sequence[str] = ()) -> None:
-    """Say what would be fetched; fetch it if a person says so, or with `yes`. Raises MmgenError without either. `also`:
-    lines on what a run fetches later."""
+def ask_and_fetch(
+    requests: Sequence[Request], yes: bool, dry_run: bool = False, networks: Sequence[Network] = ()
+) -> None:
+    """Say what would be fetched; fetch it if a person says so, or with `yes`. Raises MmgenError without either."""
     from ..downloads.get import fetch
 
     missing = [(request, request.missing()) for request in requests]
-    tell("\n".join([*(request.describe(rows) for request, rows in missing), *also]))
-    if sizes := [size for _, rows in missing for _, size, _ in rows]:
-        unknown = ", and files of unknown size" * (None in sizes)
-        tell(f"{sum(filter(None, sizes)) / 1e6:,.1f} MB in all{unknown}")
+    about = [network.describe() for network in networks]
+    tell("\n".join([*(request.describe(rows) for request, rows in missing), *(line for line, _ in about)]))
     requests = [request for request, rows in missing if rows]
-    if dry_run or not requests:
+    if not (requests or networks):
+        return
+    sizes = [size for _, rows in missing for _, size, _ in rows] + [size for _, size in about]
+    tell(f"{sum(filter(None, sizes)) / 1e6:,.1f} MB in all{', and files of unknown size' * (None in sizes)}")
+    if dry_run:
         return
     if not yes:
         if not sys.stdin.isatty():
@@ -75,3 +79,5 @@ def ask_and_fetch(requests: Sequence[Request], yes: bool, dry_run: bool = False,
         click.confirm("accept these licences, and fetch these files?", abort=True)
     for request in requests:
         fetch(request, Bars())
+    for network in networks:
+        network.fetch()

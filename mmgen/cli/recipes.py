@@ -48,13 +48,14 @@ def run(
     sets += () if seed is None else (f"seed={seed}",)
     recipe, layers = load_recipe(options.pop("recipe"), options.pop("profile"), sets, plugins=True)
     recipe.check_steps(only := options.pop("steps"))
-    from ..runs.prepare import models_to_fetch, to_fetch
+    from ..runs.prepare import to_fetch
     from ..runs.run import run_seeds
     from ..training.threads import AUTO
     from .downloads import ask_and_fetch
 
-    if requests := to_fetch(recipe, recipe.ordered(only), layers):
-        ask_and_fetch(requests, yes, also=models_to_fetch(recipe))
+    requests, networks = to_fetch(recipe, recipe.ordered(only), layers)
+    if requests or networks:
+        ask_and_fetch(requests, yes, networks=networks)
 
     threads = options.pop("threads") or AUTO
     run_seeds(recipe, seeds, Bars(), only=only, threads=threads, layers=layers, **options)

@@ -1,20 +1,58 @@
-"""What networks on the Hugging Face Hub weigh, before a run downloads them."""
+"""Networks on the Hugging Face Hub: which a run has to download, what they weigh, and their revisions, which stay."""
 
 from __future__ import annotations
 
-from ..files import is_downloaded
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import DataError
+from ..files import cached_model, download_model, read_table, write_json, write_text
 
 
-def describe_model(name: str) -> str:
-    """The size, revision and licence of a network on the hub; "" if it is a folder, or downloaded already."""
-    from huggingface_hub import HfApi
+@dataclass(frozen=True)
+class Network:
+    """A network to download: "user/name", or "user/name@revision". A name without a revision stands for the one that
+    was downloaded first: on this machine, and for everybody who has its `record`, the file `downloads.json`."""
 
-    if any(is_downloaded(name, file) for file in ("config.json", "model.safetensors")):
-        return ""
-    line = f"{name}: the network, from huggingface.co"
-    try:
-        info = HfApi().model_info(name, files_metadata=True, timeout=10)
-    except Exception as error:  # the hub's client and the network raise errors of many kinds
-        return f"{line}, which cannot be asked now ({type(error).__name__})"
-    size = sum(file.size or 0 for file in info.siblings or () if file.rfilename == "model.safetensors")
-    return f"{line}, revision {info.sha}: {size / 1e6:,.0f} MB, licence {getattr(info.card_data, 'license', None)}"
+    name: str
+    recorded: str | None  # its revision, if an earlier download decided it
+    record: Path
+
+    def describe(self) -> tuple[str, int | None]:
+        """A line with the revision and the licence, and the bytes, None if nobody can say it now."""
+        from huggingface_hub import HfApi
+
+        repository, _, revision = self.name.partition("@")
+        line = f"{repository}: the network, from huggingface.co"
+        try:
+            info = HfApi().model_info(repository, revision=revision or self.recorded, files_metadata=True, timeout=10)
+        except Exception as error:  # the hub's client and the network raise errors of many kinds
+            return f"{line}, which cannot be asked now ({type(error).__name__})", None
+        size = sum(file.size or 0 for file in info.siblings or () if file.rfilename == "model.safetensors")
+        licence = getattr(info.card_data, "license", None)
+        return f"{line}, revision {info.sha}: {size / 1e6:,.0f} MB, licence {licence}", size
+
+    def fetch(self) -> None:
+        """Raises DataError."""
+        try:
+            folder = Path(download_model(self.name, self.recorded))
+        except Exception as error:  # as above
+            reason = " ".join(str(error).split())[:200] or type(error).__name__
+            raise DataError(f"{self.name}: cannot be downloaded: {reason}; run the same command again later") from None
+        if "@" not in self.name:
+            write_text(folder.parents[1] / "refs/main", folder.name)
+            if self.record.exists():
+                table = read_table(self.record)
+                write_json(self.record, table | {"networks": table.get("networks", {}) | {self.name: folder.name}})
+
+
+def missing_networks(names: Iterable[str], record: Path) -> list[Network]:
+    """The networks that are not on this machine. `names`: folders, or names of the hub."""
+    recorded = read_table(record).get("networks", {}) if record.exists() else {}
+    folders = {name: cached_model(name) for name in names}
+    return [
+        Network(name, recorded.get(name), record)
+        for name, folder in folders.items()
+        if folder != name and not (folder and folder.endswith(recorded.get(name, "")))
+    ]

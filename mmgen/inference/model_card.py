@@ -24,8 +24,12 @@ TEMPLATE = Path(__file__).with_name("model_card.md")
 def model_card(predictor: Predictor, recipe: Recipe, half: bool) -> str:
     """The text of the card. `recipe`: that of the export, without paths. `half`: whether its weights are rounded."""
     names, folder = predictor.names, predictor.folder
-    models = [part.base_model() for part in parts_in(recipe) if isinstance(part, BackboneConfig | ExtractorConfig)]
-    base_models = [model for model in dict.fromkeys(models) if model not in (None, "local")]
+    models = [
+        (part.base_model() or "").partition("@")[0]
+        for part in parts_in(recipe)
+        if isinstance(part, BackboneConfig | ExtractorConfig)
+    ]
+    base_models = [model for model in dict.fromkeys(models) if model not in ("", "local")]
     task = "image-to-text" if names.pictures else "text-generation"
     fields = (*names.required, *(() if predictor.kind == "text" else names.labels))
     saved = read_table(path) if folder and (path := folder.path / "data.json").is_file() else {}

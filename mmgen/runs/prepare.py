@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ..configs import BackboneConfig, ExtractorConfig, FeaturesConfig
 from ..data.datasets import Datasets
-from ..downloads.get import Request
-from ..downloads.hub import describe_model
+from ..downloads.get import RECORD, Request
+from ..downloads.hub import Network, missing_networks
 from ..downloads.sources import published_set
 from ..errors import DataError, MmgenError
 from ..features.extract import extract
@@ -43,21 +43,20 @@ def missing_parts(recipe: Recipe, steps: Sequence[str], layers: Layered, folder:
     return [*lines, *weight_errors(recipe, [step for step in steps if not (folder and folder.begun(step))], layers)]
 
 
-def to_fetch(recipe: Recipe, steps: Sequence[str], layers: Layered) -> list[Request]:
-    """The published sets that these steps read and that are not complete here. None if anything else is missing, which
-    nobody can fetch, or in one of several processes."""
+def to_fetch(recipe: Recipe, steps: Sequence[str], layers: Layered) -> tuple[list[Request], list[Network]]:
+    """What a recipe of published sets lacks: those that these steps read and that are not complete here, and networks of
+    the hub. Nothing if anything else is missing, which nobody can fetch, or in one of several processes."""
     configs = [recipe.data, *(data for step in steps for data in recipe.steps[step].data)]
-    sets = dict.fromkeys(filter(None, (config.download() for config in configs)))
-    if not sets or int(os.environ.get("WORLD_SIZE", 1)) > 1 or missing_parts(recipe, steps, layers):
-        return []
-    requests = [Request(**vars(wanted), source=published_set(wanted.name)) for wanted in sets]
-    return [request for request in requests if request.missing()]
-
-
-def models_to_fetch(recipe: Recipe) -> list[str]:
-    """A line for each network that the recipe names on the hub and that is not on this machine."""
+    sets = [*dict.fromkeys(filter(None, (config.download() for config in configs)))]
+    if not sets or int(os.environ.get("WORLD_SIZE", 1)) > 1:
+        return [], []
+    requests = [Request(**vars(wanted), source=published_set(wanted.name)) for wanted in sets if not wanted.complete]
+    requests = [request for request in requests if request.missing()]
     parts = [part for part in parts_in(recipe) if isinstance(part, BackboneConfig | ExtractorConfig)]
-    return [*filter(None, (describe_model(name) for name in {part.base_model(): None for part in parts} if name))]
+    networks = missing_networks(filter(None, (part.base_model() for part in parts)), sets[0].folder / RECORD)
+    if (requests or networks) and missing_parts(recipe, steps, layers):
+        return [], []
+    return requests, networks
 
 
 @contextlib.contextmanager

@@ -63,11 +63,13 @@ def _of_hub(name: str) -> list[Path]:
     """The files of a hub name, downloaded if they are not in the cache: safetensors, or else pickles."""
     from huggingface_hub import snapshot_download
 
-    folder = Path()
+    (repository, _, revision), folder = name.partition("@"), Path()
     try:
         for ending in ("*.safetensors", "*.bin"):
             patterns = [ending, ending + INDEX]
-            folder = Path(snapshot_download(name, allow_patterns=patterns, ignore_patterns="*/*"))
+            folder = Path(
+                snapshot_download(repository, revision=revision or None, allow_patterns=patterns, ignore_patterns="*/*")
+            )
             if any(folder.glob(ending)):
                 break
     except Exception as error:  # the hub's client and the network raise errors of many kinds

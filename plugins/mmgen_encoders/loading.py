@@ -16,7 +16,7 @@ from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokeni
 from transformers.models.auto import CONFIG_MAPPING
 
 from mmgen.errors import DataError, MmgenError, RunError, did_you_mean
-from mmgen.files import not_downloaded
+from mmgen.files import model_folder, not_downloaded
 from mmgen.parts import has_all
 
 from . import Encoder
@@ -190,13 +190,14 @@ def _load_pretrained(config: Encoder) -> EncoderBackbone:
     if problem := not_downloaded(weights):
         raise DataError(f"backbone.weights: {problem}")
     with _unless_loaded(config):
-        sizes = _read_sizes(config, weights)
+        folder = model_folder(weights)
+        sizes = _read_sizes(config, folder)
         config.check_sizes(sizes)
         _check_memory(sizes)
         _set_dropout(config, sizes)
-        tokenizer = AutoTokenizer.from_pretrained(weights, trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         model, report = AutoModelForMaskedLM.from_pretrained(
-            weights,
+            folder,
             config=sizes,
             ignore_mismatched_sizes=True,  # reported below, with the weight's name
             **SAFELY,
@@ -241,7 +242,7 @@ def read_pooler(config: Encoder) -> Mapping[str, Tensor]:
     """The dense layer of a pretrained pooler, "weight" and "bias"; empty, with a log line, if there is none. Raises
     DataError for half a pooler."""
     with _unless_loaded(config):
-        base, report = AutoModel.from_pretrained(str(config.weights), **SAFELY)
+        base, report = AutoModel.from_pretrained(model_folder(str(config.weights)), **SAFELY)
     present = {name: tensor for name, tensor in base.state_dict().items() if name not in report["missing_keys"]}
     weights = pooler_weights(base, present, f"{config.subject}: the pooler")
     if not weights:

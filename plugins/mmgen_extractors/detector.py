@@ -12,6 +12,7 @@ from torchvision.ops import box_convert
 
 from mmgen.errors import DataError
 from mmgen.features.classes import Classes
+from mmgen.files import model_folder
 from mmgen.oom import out_of_memory
 from mmgen.parts import Record
 
@@ -97,9 +98,10 @@ def load(model: str, **options):
     from transformers import AutoImageProcessor, AutoModelForObjectDetection
 
     try:
-        processor = AutoImageProcessor.from_pretrained(model, trust_remote_code=False)
+        folder = model_folder(model)
+        processor = AutoImageProcessor.from_pretrained(folder, trust_remote_code=False)
         network = AutoModelForObjectDetection.from_pretrained(
-            model, use_safetensors=True, trust_remote_code=False, dtype=torch.float32, **options
+            folder, use_safetensors=True, trust_remote_code=False, dtype=torch.float32, **options
         )
     except Exception as error:  # errors of the hub and of transformers, of many kinds
         reason = str(error).strip().partition("\n")[0]

@@ -14,6 +14,7 @@ from torch import Tensor
 from transformers import AutoImageProcessor, Idefics3ImageProcessor, PreTrainedModel, SiglipVisionConfig
 
 from mmgen.errors import DataError, RunError
+from mmgen.files import model_folder
 
 from . import ModernVBert
 
@@ -90,7 +91,7 @@ def load_processor(config: ModernVBert, folder: Path | None) -> Any:
         return Idefics3ImageProcessor(size=tile, max_image_size=tile)
     place = folder or config.weights
     try:
-        return AutoImageProcessor.from_pretrained(place, trust_remote_code=False)
+        return AutoImageProcessor.from_pretrained(model_folder(str(place)), trust_remote_code=False)
     except Exception:  # any exception of transformers about a missing or damaged file
         kind, whose = (DataError, f"backbone.weights: '{place}'") if folder is None else (RunError, str(place))
         raise kind(

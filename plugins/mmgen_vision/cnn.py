@@ -26,11 +26,12 @@ from torchvision.ops import roi_align
 from mmgen.errors import DataError, did_you_mean
 from mmgen.features.images import load_image
 from mmgen.features.uninitialised import Uninitialised
-from mmgen.files import open_tensors
+from mmgen.files import model_folder, open_tensors
 from mmgen.oom import OomRetry
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from .boxes import Box
+from .cnn_config import hub_name
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -205,6 +206,9 @@ def load(model: str, weights: str, seed: int, level: int, size: int) -> tuple[nn
             )
         options["pretrained_cfg_overlay"] = {"file": str(path)}
     try:
+        if weights == "pretrained" and (name := hub_name(model)):
+            path = Path(model_folder(name), "model.safetensors")
+            options |= {"pretrained_cfg_overlay": {"file": str(path)}} if path.exists() else {}
         with seeded(seed):
             module, width = create(model, level, size, **options)
     except DataError:

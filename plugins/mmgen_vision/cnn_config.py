@@ -12,6 +12,14 @@ from mmgen.configs import ExtractorConfig, PathOrName
 from mmgen.files import not_downloaded
 
 
+def hub_name(model: str) -> str | None:
+    """The name on the hub of a timm model's pretrained weights, if they are there."""
+    import timm
+
+    name = getattr(timm.get_pretrained_cfg(model), "hf_hub_id", None)
+    return str(name) if name else None
+
+
 class FeatureSettings(NamedTuple):
     """Which features of a network an extractor computes."""
 
@@ -48,19 +56,14 @@ class CnnConfig(ExtractorConfig):
         return self.weights == "random"
 
     def missing_here(self) -> Mapping[str, str]:
-        hub_name = self.base_model()
-        problem = hub_name and not_downloaded(hub_name, "model.safetensors")
+        name = self.base_model()
+        problem = name and not_downloaded(name)
         if self.weights not in ("random", "empty", "pretrained") and not Path(self.weights).exists():
             problem = f"'{self.weights}': no such file"
         return {"weights": problem or ""}
 
     def base_model(self) -> str | None:
-        if self.weights != "pretrained":
-            return None
-        import timm
-
-        hub_name = getattr(timm.get_pretrained_cfg(self.model), "hf_hub_id", None)
-        return str(hub_name) if hub_name else None
+        return hub_name(self.model) if self.weights == "pretrained" else None
 
     def feature_settings(self) -> FeatureSettings:
         """Level, pool and image size, with the defaults for these weights where a setting is None."""

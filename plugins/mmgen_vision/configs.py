@@ -93,11 +93,7 @@ class Published(mmgen.DatasetConfig):
     def download(self):
         from .published import is_complete
 
-        return None if not self.source_set or is_complete(self) else self.published_set()
-
-    def published_set(self) -> Download:
-        """The published set that it reads; `source_set` names it."""
-        return Download(self.source_set, self.folder, self.images)
+        return Download(self.source_set, self.folder, self.images, is_complete(self)) if self.source_set else None
 
     def model_post_init(self, context: Any) -> None:
         for key in ("train_split", "test_split"):

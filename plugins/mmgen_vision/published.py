@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from mmgen.configs import Download
 from mmgen.errors import DataError
 from mmgen.examples import Example
 from mmgen.features.images import images_by_key, open_image
@@ -72,8 +73,9 @@ class Finder:
             advice = (
                 f"  put the files there, or name others in [data] (`mmgen plugins {self.config.type}` has the keys)"
             )
-            if self.config.source_set:
-                advice += f"; `{self.config.published_set().command}` fetches what is published"
+            if name := self.config.source_set:
+                command = Download(name, self.config.folder, self.config.images).command
+                advice += f"; `{command}` fetches what is published"
             raise DataError("\n".join((f"{self.config.about.name}: {count} missing:", *missing, advice)))
 
 
