@@ -44,7 +44,7 @@ def missing_parts(recipe: Recipe, steps: Sequence[str], layers: Layered, folder:
 
 
 def to_fetch(recipe: Recipe, steps: Sequence[str], layers: Layered) -> tuple[list[Request], list[Network]]:
-    """What a recipe of published sets lacks: those that these steps read and that are not complete here, and networks of
+    """What a recipe of published sets lacks: those that these steps read and that are not complete, and networks of
     the hub. Nothing if anything else is missing, which nobody can fetch, or in one of several processes."""
     configs = [recipe.data, *(data for step in steps for data in recipe.steps[step].data)]
     sets = [*dict.fromkeys(filter(None, (config.download() for config in configs)))]

@@ -1,41 +1,51 @@
 """recipes/photographs.toml from an empty folder to a question about a photograph, without the web: a server on the
-loopback stands for the hosts, folders stand for names of the hub; the pictures, questions and words are real ones."""
+loopback stands for the hosts, local folders for the hub; the pictures, questions and words are real ones."""
 
+import base64
 import contextlib
 import csv
 import io
 import json
+import re
 import shutil
 from pathlib import Path
 
 import pytest
+from kit import served
 from kit.beside import shared
 from kit.hosts import host, moved, random_faults, vqg_coco
+from kit.hub import NEWEST, dfine, local_hub, timm_network
 from kit.toys import mmgen_here
 from PIL import Image
 
+import mmgen
 from mmgen.downloads import https
 from mmgen.downloads.sources import published_set
+from mmgen.features.store import FeatureStore
 
 ROOT = Path(__file__).resolve().parents[2]
-COUNTS = {"train": 8, "val": 3, "test": 4}
+SPLITS = ("train", "val", "test")
+SOME = (8, 3, 4)  # pictures of the splits
+ALL = (257, 125, 122)  # and one that is in none of them
+DINO = "vit_small_patch14_reg4_dinov2.lvd142m"
+COMMANDS = re.search("## Photographs.*?```sh\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)[1]
+RUN, GENERATE = (line.partition("#")[0].split()[1:] for line in COMMANDS.splitlines())  # as README prints them
+QUICK = {"training.epochs": 1, "training.batch_size": 8, "decoding.min_new_tokens": 4, "metrics.overlap.meteor": False}
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+@pytest.fixture
+def folder(tmp_path):
     """An empty folder with the recipe."""
-    folder = tmp_path_factory.mktemp("photographs")
-    (folder / "recipes").mkdir()
-    shutil.copy(ROOT / "recipes/photographs.toml", folder / "recipes")
-    return folder
+    (tmp_path / "recipes").mkdir()
+    shutil.copy(ROOT / "recipes/photographs.toml", tmp_path / "recipes")
+    return tmp_path
 
 
-@pytest.fixture(scope="module")
-def photographs(real_data):
-    """The files of the hosts, with a part of the pictures, and the path of a picture that is in none of the splits."""
+def photographs(real_data, counts):
+    """The files of the hosts, with so many pictures of each split, and the path of a picture that is in none."""
     at = {int(path.stem.rpartition("_")[2]): path for path in sorted((real_data / "vqg_coco/images").iterdir())}
     questions, used = {}, []
-    for split, count in COUNTS.items():
+    for split, count in zip(SPLITS, counts, strict=True):
         name, file = f"coco_{split}_all.csv", io.StringIO()
         with (real_data / "vqg_coco" / name).open(newline="") as published:
             rows = [row for row in csv.reader(published) if row[0] == "image_id" or int(row[0]) in at]
@@ -46,18 +56,17 @@ def photographs(real_data):
     sizes = {number: Image.open(at[number]).size for number in used}
     captions["images"] = [{"id": n, "width": width, "height": height} for n, (width, height) in sizes.items()]
     unseen = next(path for number, path in at.items() if number not in sizes)
+    assert len(used) == sum(counts)
     return vqg_coco(questions, {at[n].name: at[n].read_bytes() for n in used}, captions), unseen
 
 
 @pytest.fixture(scope="module")
-def network(tmp_path_factory):
-    """A small network with random weights, saved as published ones are."""
-    import timm
-    from safetensors.torch import save_file
-
-    path = tmp_path_factory.mktemp("network") / "model.safetensors"
-    save_file(timm.create_model("test_vit", num_classes=0).state_dict(), path)
-    return path
+def repositories(tmp_path_factory):
+    """The hub: MiniLM stands for BERT and DistilBERT, networks with random weights for the others."""
+    folder = tmp_path_factory.mktemp("hub")
+    words = dict.fromkeys(("distilbert/distilbert-base-cased", "google-bert/bert-base-cased"), shared("weights/minilm"))
+    boxes = dfine(folder / "boxes")
+    return {**words, f"timm/{DINO}": timm_network(DINO, folder / "dino"), "ustc-community/dfine-medium-obj365": boxes}
 
 
 @contextlib.contextmanager
@@ -71,45 +80,73 @@ def on_loopback(files, fault=lambda path: ""):
         yield server
 
 
+def setting(options):
+    return [word for key, value in options.items() for word in ("--set", f"{key}={json.dumps(value)}")]
+
+
 def test_random_weights_are_refused(folder):
     done = mmgen_here(folder, "check", "recipes/photographs.toml", "--set", 'inputs.image.extractor.weights="random"')
     assert done.returncode == 1 and "random weights, which this recipe refuses (pretrained = true)" in done.stderr
 
 
 @pytest.mark.slow
-def test_from_nothing_to_a_question_about_a_photograph(folder, photographs, network):
-    files, unseen = photographs
-    count = sum(COUNTS.values())
-    sets = {
-        "backbone.type": "bert",
-        "backbone.weights": str(shared("weights/minilm")),
-        "inputs.image.extractor.model": "test_vit",
-        "inputs.image.extractor.weights": str(network),
-        "inputs.image.extractor.image_size": 160,
-        "training.epochs": 1,
-        "training.batch_size": 8,
-        "training.learning_rate": 1e-3,
-        "decoding.num_beams": 1,
-        "decoding.min_new_tokens": 4,
-        "metrics.overlap.meteor": False,
-    }
-    options = [word for key, value in sets.items() for word in ("--set", f"{key}={json.dumps(value)}")]
-    with on_loopback(files, random_faults(0, 0.1, ("cut", "busy", "reset"))) as server:
-        refused = mmgen_here(folder, "run", "recipes/photographs.toml", *options)
+@pytest.mark.parametrize(
+    ("counts", "options"), [(SOME, QUICK), pytest.param(ALL, {}, marks=pytest.mark.exhaustive, id="all")]
+)
+def test_from_nothing_to_a_question_about_a_photograph(counts, options, folder, real_data, repositories):
+    """README's commands, as they are printed."""
+    files, unseen = photographs(real_data, counts)
+    count, faults = sum(counts), random_faults(0, 0.1, ("cut", "busy", "reset"))
+    with on_loopback(files, faults) as server, local_hub(folder / "cache", repositories) as downloaded:
+        refused = mmgen_here(folder, *RUN, *setting(options))
         assert refused.returncode == 1 and "add --yes to accept these licences" in refused.stderr and not server.seen
         assert "1,500 pictures" in refused.stdout and "244.8" in refused.stdout
-        assert "licence of captions: CC BY 4.0" in refused.stdout
-        done = mmgen_here(folder, "run", "recipes/photographs.toml", "--yes", *options)
-    assert done.returncode == 0, done.stderr
+        assert "licence of captions: CC BY 4.0" in refused.stdout and "MB in all" in refused.stdout
+        assert f"timm/{DINO}: the network, from huggingface.co, revision {NEWEST}: 88 MB, licence" in refused.stdout
+        done = mmgen_here(folder, *RUN, "--yes", *setting(options))
+        assert done.returncode == 0, done.stderr
+        encoder = ("distilbert/distilbert-base-cased", "6ea81172465e8b0ad3fddeed32b986cdcdcffcf0")
+        assert {*downloaded} == {encoder, (f"timm/{DINO}", None)}
+        record = json.loads((folder / "data/vqg_coco/downloads.json").read_text())
+        assert record["networks"] == {f"timm/{DINO}": NEWEST} and len(record["pictures"]) == count
+        shutil.copy(unseen, folder / "photo.jpg")
+        asked = mmgen_here(folder, *GENERATE)
+        predictor = mmgen.load(folder / GENERATE[1], "image", device="cpu")
+        with served.client(predictor) as client:
+            body = {"inputs": {"image": base64.b64encode(unseen.read_bytes()).decode()}}
+            answer = client.post("/v1/ask", json=body).json()
+        assert answer["texts"][0]["text"] == predictor.ask({"picture": unseen}).texts[0].text
+    assert asked.returncode == 0 and len(asked.stdout.split()) > 2, asked.stderr
     assert len([*(folder / "data/vqg_coco/images-1500").iterdir()]) == count
     assert f"here other features, {count} of {count} pictures" in done.stdout
-    run = folder / "runs/photographs/laptop/seed-0"
+    run = folder / GENERATE[1]
     table = (run / "table.md").read_text()
     header = next(line for line in table.splitlines() if line.startswith("|"))
     assert all(column in header for column in ("BLEU-4", "unique", "commonest"))
     rows = [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("|")]
     assert {"caption", "image_frozen", "image", "both", "MDN-Joint (published)"} <= {*rows}
-    shutil.copy(unseen, folder / "photo.jpg")
-    asked = mmgen_here(folder, "generate", str(run), "photo.jpg")
-    assert asked.returncode == 0 and len(asked.stdout.split()) > 2, asked.stderr
     assert (run / "report.html").exists()
+
+
+@pytest.mark.slow
+def test_the_profile_gpu_goes_through(folder, real_data, repositories):
+    """Boxes of a small D-FINE with random weights, features of a network with the shape of DINOv2-S in them; fewer
+    pixels. Networks that are missing are fetched when the data is there too, in the revisions that were recorded."""
+    files, unseen = photographs(real_data, SOME)
+    settings = setting(QUICK | {"inputs.image.extractor.image_size": 112})
+    names = [f"timm/{DINO}", "ustc-community/dfine-medium-obj365"]
+    with on_loopback(files), local_hub(folder / "cache", repositories) as downloaded:
+        assert mmgen_here(folder, *RUN, "--profile", "gpu", "--step", "caption", "--yes", *settings).returncode == 0
+        assert {(name, None) for name in names} < {*downloaded}
+        shutil.rmtree(folder / "cache")
+        del downloaded[:]
+        refused = mmgen_here(folder, *RUN, "--profile", "gpu", *settings)
+        assert refused.returncode == 1 and all(f"{name}: the network" in refused.stdout for name in names)
+        done = mmgen_here(folder, *RUN, "--profile", "gpu", "--yes", *settings)
+        assert done.returncode == 0, done.stderr
+        assert {(name, NEWEST) for name in names} < {*downloaded}
+        asked = mmgen_here(folder, "generate", "runs/photographs/gpu/seed-0", str(unseen))
+    assert asked.returncode == 0 and len(asked.stdout.split()) > 2, asked.stderr
+    (features,) = (folder / "runs/photographs/gpu/features").iterdir()
+    assert len(store := FeatureStore(features)) == sum(SOME)
+    assert store.read(next(iter(store))).features.shape == (36, 384)
