@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import fnmatch
-import io
 import shutil
+import tempfile
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO
 
 from ..files import write_atomically
-from .https import CHUNK, Refused, checked_sha256
+from .https import CHUNK, At, Refused, check_size, checked_sha256, read_range
 
 BAD = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, UnicodeError)  # of damaged archives
+TAIL = 1 << 20  # bytes at the end of an archive, with its table of contents
+PIECE = 4 << 20  # bytes that one request asks for
+HEADER = 1 << 16  # bytes in front of a member, at most
 
 
-def unpack(archive: IO[bytes] | io.BufferedReader, members: Mapping[str, str], folder: Path) -> dict[str, str]:
+def unpack(
+    archive: IO[bytes],
+    members: Mapping[str, str],
+    folder: Path,
+    load: Callable[[int, int], object] = lambda first, end: None,
+) -> dict[str, str]:
     """Write members of an archive into a folder. Returns pattern -> SHA-256 of its last member.
 
     members  pattern -> SHA-256, "" if it is unknown. A pattern is the end of a member's path, such as "a.json" or
              "Sentences/*.txt"; the file's path in `folder` has as many parts
+    load     called with the place of a member in the archive before it is read
 
     zipfile compares every member with its CRC. Raises Refused for a damaged archive or a missing member; RunError if a
     file cannot be written.
@@ -35,14 +44,33 @@ def unpack(archive: IO[bytes] | io.BufferedReader, members: Mapping[str, str], f
                 if not matching:
                     raise Refused(f"the archive has no '{pattern}'; it has {len(entries)} files")
                 for entry in matching:
-                    parts = entry.filename.split("/")
-                    if {"", ".", ".."} & {*parts} or set(entry.filename) & {"\\", ":"}:
+                    parts = entry.filename.split("/")[-pattern.count("/") - 1 :]
+                    if ".." in parts or "\\" in entry.filename:
                         raise Refused(f"the archive has a member outside its folder: {entry.filename!r}")
-                    path = folder.joinpath(*parts[-pattern.count("/") - 1 :])
-                    digests[pattern] = _write(opened, entry, path, expected)
+                    load(entry.header_offset, entry.header_offset + entry.compress_size + HEADER)
+                    digests[pattern] = _write(opened, entry, folder.joinpath(*parts), expected)
     except BAD as error:
         raise Refused(f"damaged archive: {error}") from None
     return digests
+
+
+def unpack_remote(url: str, size: int | None, members: Mapping[str, str], folder: Path, at: At) -> dict[str, str]:
+    """As `unpack`, for an archive on a server, of which only these members are transferred. Raises NoRanges too."""
+    with tempfile.TemporaryFile(dir=folder) as archive:
+
+        def copy(span: str) -> int:
+            content, first, total = read_range(url, span, at)
+            archive.truncate(total)
+            archive.seek(first)
+            archive.write(content)
+            return total
+
+        def load(first: int, end: int) -> None:
+            for place in range(first, min(end, total), PIECE):
+                copy(f"{place}-{place + PIECE - 1}")
+
+        check_size(total := copy(f"-{TAIL}"), size)
+        return unpack(archive, members, folder, load)
 
 
 def _write(opened: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path, expected: str) -> str:

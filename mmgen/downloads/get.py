@@ -4,47 +4,32 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
-import queue
 import re
-import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 
 from ..configs import Download
 from ..errors import DataError
 from ..features.images import open_image
 from ..files import clear_partials, locked, read_table, write_json
-from ..progress import Progress, table
-from ..reading.rows import Row as FileRow
-from ..reading.rows import raw_rows, validated
-from ..reading.text import read_text
-from .archives import unpack
-from .https import At, NoRanges, Refused, RemoteFile, checked_sha256, download, first_success
+from ..progress import Advance, Progress, table
+from ..reading.text import parse_json, read_text
+from .archives import unpack, unpack_remote
+from .https import At, NoRanges, Refused, download, first_success
 from .sources import SourceFile, SourcePictures, SourceSet
 
 RECORD = "downloads.json"
 CONNECTIONS = 8
-BUFFER = 4 << 20  # bytes of an archive that one request asks for
 GONE = "gone"  # in the record, in place of the SHA-256 of a picture that is not asked for again
-MOST_FAILURES = 25  # pictures that fail before the others are not tried
+MOST_FAILURES = 25  # pictures; if fewer than those that fail have arrived then, the others are not tried
 Picture = tuple[SourcePictures, int]  # its source and number
 Row = tuple[str, int | None, str]  # files, bytes or None, host
-Result = TypeVar("Result")
-
-
-class SizedPicture(FileRow):
-    """A picture in COCO's format."""
-
-    id: int
-    width: int = 0
-    height: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +40,7 @@ class Request(Download):
 
     @property
     def record(self) -> dict[str, Any]:
-        """What was fetched: {"licences": {licence: date}, "files": {name: {url, sha256, date}}, "pictures": {name:
+        """What was fetched: {"licences": {licence: date}, "files": {name: {url, sha256}}, "pictures": {name:
         SHA-256 or GONE}}."""
         path = self.folder / RECORD
         kinds = dict.fromkeys(("licences", "files", "pictures"), dict)
@@ -96,16 +81,12 @@ class Request(Download):
 
     def missing(self) -> list[Row]:
         """What is to be fetched."""
-        files = self.missing_files()
-        rows = [(", ".join(f.targets), f.estimate or f.bytes, urlsplit(f.urls[0]).hostname or "") for f in files]
+        rows = [(", ".join(file.targets), file.estimate or file.bytes, file.host) for file in self.missing_files()]
         if self.images is not None and (sources := self.source.pictures):
-            listed = {name for source in sources for name in source.listed_in}
-            if listed & {name for file in files for name in file.targets}:
-                count = min(sum(source.count for source in sources), self.limit or 1 << 60)
-            else:
-                count = len(self.missing_pictures(self.pictures()))
-            host = urlsplit(sources[0].urls[0]).hostname or ""
-            rows += [(f"{count:,} pictures", count * sources[0].mean_bytes, host)] if count else []
+            listed = all((self.folder / name).exists() for source in sources for name in source.listed_in)
+            most = min(sum(source.count for source in sources), self.limit or 1 << 60)
+            count = len(self.missing_pictures(self.pictures())) if listed else most
+            rows += [(f"{count:,} pictures", count * sources[0].mean_bytes, sources[0].host)] * bool(count)
         return rows
 
     def describe(self, rows: Sequence[Row]) -> str:
@@ -134,11 +115,8 @@ def fetch(request: Request, progress: Progress) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder / ".downloads.lock", lambda: progress.say(f"{folder}: waiting for another download")):
         clear_partials(folder)
-        size, free = sum(size or 0 for _, size, _ in request.missing()), shutil.disk_usage(folder).free
-        if size > free:
-            raise DataError(f"{folder}: needs {size / 1e6:,.0f} MB, {free / 1e6:,.0f} MB are free; free some space")
         record = request.record
-        record["licences"] |= dict.fromkeys(request.source.licences.values(), _today())
+        record["licences"] |= dict.fromkeys(request.source.licences.values(), date.today().isoformat())
         try:
             for file in request.missing_files():
                 record["files"] |= _fetch_file(file, folder, record["files"], progress)
@@ -149,20 +127,15 @@ def fetch(request: Request, progress: Progress) -> None:
             write_json(folder / RECORD, record)
 
 
-def _today() -> str:
-    return date.today().isoformat()
-
-
 def _fetch_file(file: SourceFile, folder: Path, known: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
     """Fetch a file. Returns its part of the record. Raises DataError."""
-    expected = {name: file.members.get(name) or known.get(name, {}).get("sha256", "") for name in file.targets}
+    size, trusted = file.estimate or file.bytes, {name: known[name]["sha256"] for name in file.targets if name in known}
 
     def attempt(url: str) -> dict[str, Any]:
         with progress.task(file.targets[0], size and size // 1000, "kB") as advance:
-            digests = _fetch_from(url, file, folder, expected, lambda count: advance(count // 1000))
-        return {name: {"url": url, "sha256": sha256, "date": _today()} for name, sha256 in digests.items()}
+            digests = _fetch_from(url, file, folder, trusted, lambda count: advance(count // 1000))
+        return {name: {"url": url, "sha256": sha256} for name, sha256 in digests.items()}
 
-    size = file.estimate or file.bytes
     try:
         return first_success(file.urls, attempt)
     except Refused as error:
@@ -171,95 +144,86 @@ def _fetch_file(file: SourceFile, folder: Path, known: Mapping[str, Any], progre
         raise DataError(f"{folder / file.targets[0]}: cannot be fetched: {error}{dead}; {advice}") from None
 
 
-def _fetch_from(url: str, file: SourceFile, folder: Path, expected: Mapping[str, str], at: At) -> dict[str, str]:
-    """Fetch a file from one address. Returns name -> SHA-256; of a pattern, that of the archive. Raises Refused."""
-    if not file.members:
-        (name,) = file.targets
-        return {name: download(url, folder / name, file.bytes, file.sha256 or expected[name], at=at)}
+def _fetch_from(url: str, file: SourceFile, folder: Path, trusted: Mapping[str, str], at: At) -> dict[str, str]:
+    """Fetch a file from one address. Returns name -> SHA-256 of what was transferred: the member, the file, or the
+    archive with it. `trusted`: the same of an earlier call. Raises Refused."""
+    first = file.targets[0]
     if file.ranges:
-        with contextlib.suppress(NoRanges), io.BufferedReader(RemoteFile(url, file.bytes, at), BUFFER) as remote:
-            return unpack(remote, expected, folder)
-    patterns = [name for name in file.members if "*" in name]
-    archive = folder / f".{Path(urlsplit(url).path).name}"
-    digest = download(url, archive, file.bytes, file.sha256 or "".join(expected[name] for name in patterns[:1]), at=at)
-    try:
-        with archive.open("rb") as opened:
-            digests = unpack(opened, {**expected, **dict.fromkeys(patterns, "")}, folder)
-    finally:
-        archive.unlink()
-    return digests | dict.fromkeys(patterns, digest)
+        with contextlib.suppress(NoRanges):
+            members = {name: sha256 or trusted.get(name, "") for name, sha256 in file.members.items()}
+            return unpack_remote(url, file.bytes, members, folder, at)
+    path = folder / (f".{Path(urlsplit(url).path).name}" if file.members else first)
+    digest = download(url, path, file.bytes, file.sha256 or trusted.get(first, ""), at=at)
+    if file.members:
+        try:
+            with path.open("rb") as archive:
+                unpack(archive, file.members, folder)
+        finally:
+            path.unlink()
+    return dict.fromkeys(file.targets, digest)
 
 
 def _fetch_pictures(request: Request, known: dict[str, str], progress: Progress) -> None:
     """Fetch the pictures, several at a time. `known` gets their SHA-256. Raises DataError if some are missing then."""
     pictures = request.pictures()
     todo, count = request.missing_pictures(pictures), len(pictures)
-    folder, sizes = request.pictures_folder, _sizes(request)
-    unrecorded = pictures.keys() - todo.keys() - known.keys()  # of a call that was killed
-    known |= {name: checked_sha256(folder / name, "") for name in unrecorded}
-    failures, gone, given_up = dict[str, Refused](), dict[str, Refused](), threading.Event()
+    folder, sizes, names = request.pictures_folder, _sizes(request), iter([*todo])
+    arrived, failures, stopped = dict[str, str](), dict[str, Exception](), threading.Event()
 
     def fetch_one(name: str) -> str:
         source, number = todo[name]
-        check = partial(_check_picture, size=sizes.get(number))
-        addresses = () if given_up.is_set() else [url.format(id=number) for url in source.urls]
+        check, addresses = (
+            partial(_check_picture, size=sizes.get(number)),
+            (url.format(id=number) for url in source.urls),
+        )
         return first_success(addresses, lambda url: download(url, folder / name, None, known.get(name, ""), check))
 
-    with progress.task("pictures", count, "pictures", done=count - len(todo)) as advance:
-        for name, result in _in_threads(fetch_one, [*todo]):
-            if isinstance(result, Refused):
-                (gone if result.gone else failures)[name] = result
-            elif isinstance(result, Exception):
-                raise result
-            else:
-                known[name] = result
-            if len(failures) >= MOST_FAILURES or len(gone) > count // 20 + 1:
-                given_up.set()
+    def work(advance: Advance) -> None:
+        for name in names:
+            if stopped.is_set():
+                return
+            try:
+                arrived[name] = fetch_one(name)
+            except Exception as error:
+                failures[name] = error
+                if len(arrived) < len(failures) >= MOST_FAILURES:
+                    stopped.set()
             advance()
-    if given_up.is_set():
-        failures |= gone
-    elif gone:
+
+    with progress.task("pictures", count, "pictures", done=count - len(todo)) as advance:
+        threads = [threading.Thread(target=work, args=[advance], daemon=True) for _ in range(CONNECTIONS)]
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        finally:  # Ctrl-C does not wait for a server that hangs; a file gets its name when it is complete
+            given_up = stopped.is_set()
+            stopped.set()
+            known |= arrived
+    gone = [name for name, error in failures.items() if getattr(error, "gone", False) and not given_up]
+    if gone:
         known |= dict.fromkeys(gone, GONE)
         progress.say(f"{folder}: {len(gone)} of {count:,} pictures no longer exist: {', '.join(sorted(gone)[:3])}")
-    if failures:
-        left, reason = sum(not (folder / name).is_file() for name in todo), next(iter(failures.values()))
+    if len(gone) < len(failures):
+        left = sum(not (folder / name).is_file() for name in todo)
+        reason = next(error for name, error in failures.items() if name not in gone)
         raise DataError(
             f"{folder}: {left:,} of {count:,} pictures are missing: {reason}; run the same command again later, put "
             f"pictures there by hand, or go on without the missing ones: `{request.command} --leave-out-missing`"
-        )
-
-
-def _in_threads(work: Callable[[str], Result], names: Sequence[str]) -> Iterator[tuple[str, Result | Exception]]:
-    """What `work` returns or raises for every name, as it ends. A process that is stopped does not wait for the
-    threads: what they do must be right whenever it ends."""
-    waiting, results = [*names], queue.SimpleQueue[tuple[str, Result | Exception]]()
-
-    def loop() -> None:
-        with contextlib.suppress(IndexError):
-            while True:
-                name = waiting.pop()
-                try:
-                    results.put((name, work(name)))
-                except Exception as error:
-                    results.put((name, error))
-
-    for _ in range(min(CONNECTIONS, len(names))):
-        threading.Thread(target=loop, daemon=True).start()
-    try:
-        for _ in names:
-            yield results.get()
-    finally:
-        waiting.clear()
+        ) from reason
 
 
 def _sizes(request: Request) -> dict[int, tuple[int, int]]:
     """Number of a picture -> width and height, as far as the set's files know them. Raises DataError."""
-    paths = {request.folder / source.sizes_in for source in request.source.pictures if source.sizes_in}
-    try:
-        rows = [row for path in paths for _, row in validated(raw_rows(path, "images"), SizedPicture)]
-    except DataError as error:
-        raise DataError(f"{error}; delete the file, and run the same command again") from None
-    return {row.id: (row.width, row.height) for row in rows if row.width}
+    sizes: dict[int, tuple[int, int]] = {}
+    for path in {request.folder / source.sizes_in for source in request.source.pictures if source.sizes_in}:
+        try:
+            rows = parse_json(read_text(path), path)["images"]
+            sizes |= {row["id"]: (row["width"], row["height"]) for row in rows if "width" in row}
+        except (DataError, LookupError, TypeError):
+            raise DataError(f"{path}: is damaged; delete it, and run the same command again") from None
+    return sizes
 
 
 def _check_picture(part: Path, size: tuple[int, int] | None) -> None:

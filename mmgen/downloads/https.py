@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import http.client
-import io
 import json
 import os
 import random
@@ -97,9 +96,9 @@ def first_success(urls: Iterable[str], attempt: Callable[[str], Value]) -> Value
 
 
 class _OnlyHttps(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
-        _check_scheme(newurl)
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
+    def redirect_request(self, *request: Any) -> Any:
+        _check_scheme(request[-1])
+        return super().redirect_request(*request)
 
 
 OPENER = urllib.request.build_opener(_OnlyHttps)
@@ -123,7 +122,7 @@ def download(
     part = path.with_name(f"{path.name}.part")
     with write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        _patiently(lambda: _continue(url, part, size, sha256, at), lambda: part.stat().st_size if part.exists() else 0)
+        _patiently(lambda: _continue(url, part, size, at), lambda: part.stat().st_size if part.exists() else 0)
         try:
             digest = checked_sha256(part, sha256)
             check(part)
@@ -135,34 +134,31 @@ def download(
     return digest
 
 
-def _continue(url: str, part: Path, size: int | None, sha256: str, at: At) -> None:
+def _continue(url: str, part: Path, size: int | None, at: At) -> None:
     """One try. Raises Broken, Refused."""
     note = part.with_name(f"{part.name}.json")
-    known: dict[str, Any] = {}
+    known, start = {"url": "", "validator": ""}, 0
     with contextlib.suppress(OSError, ValueError):
-        known = json.loads(note.read_text())
-    same = known.get("url") == url and (known.get("validator") or sha256)
-    start = part.stat().st_size if same and part.exists() else 0
-    if start and start == known.get("size"):
-        return  # stopped between its last byte and its name
-    with _open(url, start, validator=known.get("validator", "") if start else "", part=part) as response:
+        known |= json.loads(note.read_text())
+    if known["url"] == url and known["validator"] and part.exists():
+        start = part.stat().st_size
+    with _open(url, f"{start}-" if start else "", known["validator"], part) as response:
         total, validator = response.length, _validator(response)
         if response.status == 206:
-            first, total = _content_range(response)
-            if first != start or validator not in ("", known["validator"]) or known["size"] not in (None, total):
+            first, _, total = _content_range(response)
+            if (first, validator or known["validator"]) != (start, known["validator"]):
                 _discard(part)
                 raise Broken("sent a range of another file")
-        else:  # the whole file: the server ignores ranges, or the file has changed
-            start = 0
-        _check_size(total, size)
+        check_size(total, size)
         chunks = _chunks(response)
         first_chunk = next(chunks, b"")
-        if not start:
+        if response.status != 206:  # the server ignores ranges, or the file has changed
             _check_start(response, first_chunk, STARTS.get(Path(part.stem).suffix, rb"(?s)."))
             if (total or size) is None and not response.chunked:
                 raise Refused("the server does not say how long the file is, so nobody would notice that it is cut")
+            start = 0
             part.unlink(missing_ok=True)
-            write_json(note, {"url": url, "validator": validator, "size": total})
+            write_json(note, {"url": url, "validator": validator})
         with part.open("ab") as file:
             for chunk in chain([first_chunk], chunks):
                 file.write(chunk)
@@ -174,53 +170,23 @@ def _continue(url: str, part: Path, size: int | None, sha256: str, at: At) -> No
         raise Broken(f"the connection broke off after {end:,} of {size or total:,} bytes")
 
 
-class RemoteFile(io.RawIOBase):
-    """A file on a server, read by ranges: for the members of an archive. Raises NoRanges, Refused."""
+def read_range(url: str, span: str, at: At) -> tuple[bytes, int, int]:
+    """A part of a file, such as "0-99", or "-100" for its end: its bytes, the place of the first, and the size of the
+    file. Raises NoRanges, Refused."""
 
-    def __init__(self, url: str, size: int | None = None, at: At = lambda count: None) -> None:
-        self.url, self.at, self.position, self.validator = url, at, 0, ""
-        _, self.size = self._fetch(0, 0)
-        _check_size(self.size, size)
+    def attempt() -> tuple[bytes, int, int]:
+        with _open(url, span) as response:
+            if response.status != 206:
+                _check_start(response)
+                raise NoRanges("sends whole files only")
+            first, last, total = _content_range(response)
+            content = b"".join(_chunks(response))
+            if len(content) != last + 1 - first:
+                raise Broken("sent other bytes than it says")
+            at(len(content))
+            return content, first, total
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self.position = offset + (0, self.position, self.size)[whence]
-        return self.position
-
-    def tell(self) -> int:
-        return self.position
-
-    def readinto(self, buffer: Any) -> int:
-        end = min(self.position + len(buffer), self.size)
-        if end <= self.position:
-            return 0
-        content, _ = self._fetch(self.position, end - 1)
-        buffer[: len(content)] = content
-        self.position = end
-        self.at(len(content))
-        return len(content)
-
-    def _fetch(self, first: int, last: int) -> tuple[bytes, int]:
-        """These bytes, and the size of the file."""
-
-        def attempt() -> tuple[bytes, int]:
-            with _open(self.url, first, last, self.validator) as response:
-                if response.status != 206:
-                    _check_start(response)
-                    raise NoRanges("sends whole files only")
-                content = b"".join(_chunks(response))
-                start, total = _content_range(response)
-                if (start, len(content)) != (first, last + 1 - first):
-                    raise Broken("sent other bytes than were requested")
-                self.validator = self.validator or _validator(response)
-                return content, total
-
-        return _patiently(attempt)
+    return _patiently(attempt)
 
 
 def checked_sha256(path: Path, expected: str, name: str = "") -> str:
@@ -233,13 +199,13 @@ def checked_sha256(path: Path, expected: str, name: str = "") -> str:
     return digest
 
 
-def _open(url: str, first: int = 0, last: int | None = None, validator: str = "", part: Path | None = None) -> Any:
-    """The response to a request for a file, or for a range of it. Raises Broken, Refused."""
+def _open(url: str, span: str, validator: str = "", part: Path | None = None) -> Any:
+    """The response to a request for a file, or for a range of it ("100-"). Raises Broken, Refused."""
     _check_scheme(url)
-    headers = {"User-Agent": f"mmgen/{__version__}", "Accept-Encoding": "identity"}
-    if first or last is not None:
-        headers["Range"] = f"bytes={first}-{'' if last is None else last}"
-        headers |= {"If-Range": validator} if validator else {}
+    wanted = {"Range": span and f"bytes={span}", "If-Range": span and validator}
+    headers = {"User-Agent": f"mmgen/{__version__}", "Accept-Encoding": "identity"} | {
+        name: value for name, value in wanted.items() if value
+    }
     try:
         return OPENER.open(urllib.request.Request(url, headers=headers), timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
@@ -270,7 +236,7 @@ def _check_scheme(url: str) -> None:
         raise Refused(f"{url}: only https is used")
 
 
-def _check_size(total: int | None, size: int | None) -> None:
+def check_size(total: int | None, size: int | None) -> None:
     if None not in (size, total) and size != total:
         raise Refused(f"has {total:,} bytes, expected {size:,}; the file at this address has changed")
 
@@ -293,11 +259,11 @@ def _validator(response: Any) -> str:
     return etag if etag.startswith('"') else response.headers["Last-Modified"] or ""
 
 
-def _content_range(response: Any) -> tuple[int, int]:
-    """The first byte of a range, and the size of the file. Raises Broken."""
-    if not (numbers := re.fullmatch(r"bytes (\d+)-\d+/(\d+)", response.headers["Content-Range"] or "")):
+def _content_range(response: Any) -> list[int]:
+    """The first and the last byte of a range, and the size of the file. Raises Broken."""
+    if not (numbers := re.fullmatch(r"bytes (\d+)-(\d+)/(\d+)", response.headers["Content-Range"] or "")):
         raise Broken("does not say which bytes it sends")
-    return int(numbers[1]), int(numbers[2])
+    return [*map(int, numbers.groups())]
 
 
 def _discard(part: Path) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import DataError
+from ..errors import UnavailableError
 from ..files import cached_model, download_model, read_table, write_json, write_text
 
 
@@ -34,12 +35,9 @@ class Network:
         return f"{line}, revision {info.sha}: {size / 1e6:,.0f} MB, licence {licence}", size
 
     def fetch(self) -> None:
-        """Raises DataError."""
-        try:
+        """Raises UnavailableError."""
+        with hub_errors(self.name, "downloaded"):
             folder = Path(download_model(self.name, self.recorded))
-        except Exception as error:  # as above
-            reason = " ".join(str(error).split())[:200] or type(error).__name__
-            raise DataError(f"{self.name}: cannot be downloaded: {reason}; run the same command again later") from None
         if "@" not in self.name:
             write_text(folder.parents[1] / "refs/main", folder.name)
             if self.record.exists():
@@ -56,3 +54,14 @@ def missing_networks(names: Iterable[str], record: Path) -> list[Network]:
         for name, folder in folders.items()
         if folder != name and not (folder and folder.endswith(recorded.get(name, "")))
     ]
+
+
+@contextlib.contextmanager
+def hub_errors(name: str, what: str) -> Iterator[None]:
+    """Raises UnavailableError for errors of the hub's client and of the network, which are of many kinds."""
+    try:
+        yield
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        advice = "check the name, the connection, and `hf auth login`"
+        raise UnavailableError(f"{name}: cannot be {what}: {reason}; {advice}") from None

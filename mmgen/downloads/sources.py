@@ -16,10 +16,17 @@ from ..registry import installed
 from ..settings import Config
 
 
-class SourceFile(Config):
+class Source(Config):
+    urls: tuple[str, ...] = Field(min_length=1, description="addresses, tried in this order; of pictures with {id}")
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.urls[0]).netloc
+
+
+class SourceFile(Source):
     """A file, or a zip archive with several. Without a SHA-256, the first download decides (`downloads.json`)."""
 
-    urls: tuple[str, ...] = Field(min_length=1, description="addresses, tried in this order")
     name: str = Field("", description="its name in the folder; by default as in the address")
     bytes: int | None = Field(None, description="size, which is checked")
     estimate: int | None = Field(None, description="bytes to transfer, if `bytes` is not known or not what is read")
@@ -36,10 +43,9 @@ class SourceFile(Config):
         return tuple(self.members) or (self.name or Path(urlsplit(self.urls[0]).path).name,)
 
 
-class SourcePictures(Config):
+class SourcePictures(Source):
     """Pictures by their numbers, which files of the set list."""
 
-    urls: tuple[str, ...] = Field(min_length=1, description="addresses with {id}, tried in this order")
     name: str = Field(description="file name with {id}, such as COCO_train2014_{id:012d}.jpg")
     listed_in: tuple[str, ...] = Field(description="files that list them")
     pattern: str = Field(description="regular expression of an entry; its group is the number")

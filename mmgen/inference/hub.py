@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..errors import RunError, UnavailableError
+from ..downloads.hub import hub_errors
+from ..errors import RunError
 from ..files import read_table
 from ..recipe.tables import NO_DATA
 
@@ -33,7 +32,7 @@ def find_folder(where: str | Path, **hub: Any) -> Path:
     from huggingface_hub import snapshot_download
 
     repository, revision = hub_name(name)
-    with _hub_errors(name, "downloaded"):
+    with hub_errors(name, "downloaded"):
         folder = Path(snapshot_download(repository, revision=revision, allow_patterns=[*FILES], **hub))
     check_export(folder, name)
     return folder
@@ -59,7 +58,7 @@ def push(folder: str | Path, where: str, *, private: bool = False, token: str | 
     from huggingface_hub import HfApi, ModelCard
 
     api = HfApi(token=token)
-    with _hub_errors(where, "pushed"):
+    with hub_errors(where, "pushed"):
         ModelCard.load(path / "README.md").validate()
         api.create_repo(repository, private=private, exist_ok=True)
         if branch:
@@ -72,14 +71,3 @@ def push(folder: str | Path, where: str, *, private: bool = False, token: str | 
             commit_message="Model exported by mmgen",
         )
     return str(commit.commit_url)
-
-
-@contextlib.contextmanager
-def _hub_errors(name: str, what: str) -> Iterator[None]:
-    """Raises UnavailableError for errors of the hub's client and of the network, which are of many kinds."""
-    try:
-        yield
-    except Exception as error:
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        advice = "check the name, the connection, and `hf auth login`"
-        raise UnavailableError(f"{name}: cannot be {what}: {reason}; {advice}") from None

@@ -12,8 +12,8 @@ NEWEST = "0123456789abcdef0123456789abcdef01234567"  # the commit of every repos
 
 @contextlib.contextmanager
 def local_hub(cache, repositories):
-    """The hub has these repositories: name -> folder. What is downloaded goes to `cache`, which starts empty. Yields the
-    names and revisions that were downloaded."""
+    """The hub has these repositories: name -> folder. What is downloaded goes to `cache`, which starts empty. Yields
+    the names and revisions that were downloaded."""
     import huggingface_hub
     from huggingface_hub import constants
 
