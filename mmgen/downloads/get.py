@@ -12,7 +12,6 @@ from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from ..configs import Download
 from ..errors import DataError
@@ -22,14 +21,14 @@ from ..progress import Advance, Progress, table
 from ..reading.text import parse_json, read_text
 from .archives import unpack, unpack_remote
 from .https import At, NoRanges, Refused, download, first_success
-from .sources import SourceFile, SourcePictures, SourceSet
+from .sources import SourceFile, SourceSet
 
 RECORD = "downloads.json"
 CONNECTIONS = 8
 GONE = "gone"  # in the record, in place of the SHA-256 of a picture that is not asked for again
-MOST_FAILURES = 25  # pictures; if fewer than those that fail have arrived then, the others are not tried
-Picture = tuple[SourcePictures, int]  # its source and number
+MOST_FAILURES = 25  # files; if fewer than those that fail have arrived then, the others are not tried
 Row = tuple[str, int | None, str]  # files, bytes or None, host
+Sizes = Mapping[str, tuple[int, int]]  # file name of a picture -> width and height
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,52 +39,44 @@ class Request(Download):
 
     @property
     def record(self) -> dict[str, Any]:
-        """What was fetched: {"licences": {licence: date}, "files": {name: {url, sha256}}, "pictures": {name:
-        SHA-256 or GONE}}."""
+        """What was fetched: {"licences": {licence: date}, "files": {name: SHA-256 or GONE}}, the SHA-256 of what was
+        transferred, which for a member may be its archive."""
         path = self.folder / RECORD
-        kinds = dict.fromkeys(("licences", "files", "pictures"), dict)
-        return read_table(path, **kinds) if path.exists() else {name: {} for name in kinds}
+        return read_table(path, licences=dict, files=dict) if path.exists() else {"licences": {}, "files": {}}
 
-    @property
-    def pictures_folder(self) -> Path:
-        return self.folder / (self.images or "images")
+    def missing_of(self, files: Sequence[SourceFile]) -> list[SourceFile]:
+        """Those of these files that are neither there nor to be left out."""
+        known, folder = self.record["files"], self.folder
 
-    def missing_files(self) -> list[SourceFile]:
-        """The files that are not there, and archives of which not all that match a pattern may be."""
-        fetched = self.record["files"]
-        return [
-            file
-            for file in self.source.files
-            if not all(("*" not in name or name in fetched) and any(self.folder.glob(name)) for name in file.targets)
-        ]
+        def has(name: str) -> bool:  # not all that match a pattern may be there until the record has it
+            return (
+                name in known and any(folder.glob(name))
+                if "*" in name
+                else known.get(name) == GONE or (folder / name).is_file()
+            )
 
-    def pictures(self) -> dict[str, Picture]:
-        """The pictures to have: name -> source, number. The files that list them must be there."""
+        return [file for file in files if not all(map(has, file.targets))]
+
+    def pictures(self) -> list[SourceFile]:
+        """The pictures to have. The files that list them must be there."""
         listed = {
-            source.name.format(id=int(match[1])): (source, int(match[1]))
+            source.name.format(id=int(match[1])): [url.format(id=int(match[1])) for url in source.urls]
             for source in self.source.pictures
             for name in source.listed_in
             for match in re.finditer(source.pattern, read_text(self.folder / name))
         }
         names = sorted(listed, key=lambda name: hashlib.sha256(name.encode()).digest())[: self.limit]
-        return {name: listed[name] for name in names}
-
-    def missing_pictures(self, pictures: Mapping[str, Picture]) -> dict[str, Picture]:
-        """Those of `pictures` that are neither there nor to be left out."""
-        known, folder = self.record["pictures"], self.pictures_folder
-        return {
-            name: source
-            for name, source in pictures.items()
-            if known.get(name) != GONE and not (folder / name).is_file()
-        }
+        size = self.source.pictures[0].mean_bytes if names else None
+        return [SourceFile(urls=listed[name], name=f"{self.images}/{name}", estimate=size) for name in names]
 
     def missing(self) -> list[Row]:
         """What is to be fetched."""
-        rows = [(", ".join(file.targets), file.estimate or file.bytes, file.host) for file in self.missing_files()]
+        files = self.missing_of(self.source.files)
+        rows = [(", ".join(file.targets), file.estimate or file.bytes, file.host) for file in files]
         if self.images is not None and (sources := self.source.pictures):
             listed = all((self.folder / name).exists() for source in sources for name in source.listed_in)
             most = min(sum(source.count for source in sources), self.limit or 1 << 60)
-            count = len(self.missing_pictures(self.pictures())) if listed else most
+            count = len(self.missing_of(self.pictures())) if listed else most
             rows += [(f"{count:,} pictures", count * sources[0].mean_bytes, sources[0].host)] * bool(count)
         return rows
 
@@ -98,99 +89,55 @@ class Request(Download):
         elif self.source.files:
             lines.append("  everything is there")
         lines += [f"  licence of {what}: {licence}" for what, licence in self.source.licences.items()]
-        form = self.source.form.format(folder=self.folder, images=self.pictures_folder)
+        form = self.source.form.format(folder=self.folder, images=self.folder / (self.images or "images"))
         return "\n".join([*lines, *[f"  by hand: {form}"] * bool(form)])
 
     def leave_out_missing(self) -> None:
         """Record the missing pictures as gone, so that a run goes on with the others."""
         record = self.record
-        record["pictures"] |= dict.fromkeys(self.missing_pictures(self.pictures()), GONE)
+        record["files"] |= {picture.name: GONE for picture in self.missing_of(self.pictures())}
         write_json(self.folder / RECORD, record)
 
 
 def fetch(request: Request, progress: Progress) -> None:
     """Fetch what is missing. It may be stopped at any time; the next call goes on. Raises DataError for what cannot be
     fetched; RunError if a file cannot be written."""
-    folder = request.folder
+    folder, licences = request.folder, request.source.licences.values()
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder / ".downloads.lock", lambda: progress.say(f"{folder}: waiting for another download")):
         clear_partials(folder)
         record = request.record
-        record["licences"] |= dict.fromkeys(request.source.licences.values(), date.today().isoformat())
+        record["licences"] |= dict.fromkeys(licences, date.today().isoformat())
         try:
-            for file in request.missing_files():
-                record["files"] |= _fetch_file(file, folder, record["files"], progress)
-                write_json(folder / RECORD, record)
+            _fetch_all(request, request.source.files, record["files"], progress)
             if request.images is not None:
-                _fetch_pictures(request, record["pictures"], progress)
+                _fetch_all(request, request.pictures(), record["files"], progress, _sizes(request))
         finally:
             write_json(folder / RECORD, record)
 
 
-def _fetch_file(file: SourceFile, folder: Path, known: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
-    """Fetch a file. Returns its part of the record. Raises DataError."""
-    size, trusted = file.estimate or file.bytes, {name: known[name]["sha256"] for name in file.targets if name in known}
-
-    def attempt(url: str) -> dict[str, Any]:
-        with progress.task(file.targets[0], size and size // 1000, "kB") as advance:
-            digests = _fetch_from(url, file, folder, trusted, lambda count: advance(count // 1000))
-        return {name: {"url": url, "sha256": sha256} for name, sha256 in digests.items()}
-
-    try:
-        return first_success(file.urls, attempt)
-    except Refused as error:
-        dead = "".join(f"; {url} is dead since {since}" for url, since in file.dead.items())
-        advice = "run the same command again later, or put the file there by hand"
-        raise DataError(f"{folder / file.targets[0]}: cannot be fetched: {error}{dead}; {advice}") from None
-
-
-def _fetch_from(url: str, file: SourceFile, folder: Path, trusted: Mapping[str, str], at: At) -> dict[str, str]:
-    """Fetch a file from one address. Returns name -> SHA-256 of what was transferred: the member, the file, or the
-    archive with it. `trusted`: the same of an earlier call. Raises Refused."""
-    first = file.targets[0]
-    if file.ranges:
-        with contextlib.suppress(NoRanges):
-            members = {name: sha256 or trusted.get(name, "") for name, sha256 in file.members.items()}
-            return unpack_remote(url, file.bytes, members, folder, at)
-    path = folder / (f".{Path(urlsplit(url).path).name}" if file.members else first)
-    digest = download(url, path, file.bytes, file.sha256 or trusted.get(first, ""), at=at)
-    if file.members:
-        try:
-            with path.open("rb") as archive:
-                unpack(archive, file.members, folder)
-        finally:
-            path.unlink()
-    return dict.fromkeys(file.targets, digest)
-
-
-def _fetch_pictures(request: Request, known: dict[str, str], progress: Progress) -> None:
-    """Fetch the pictures, several at a time. `known` gets their SHA-256. Raises DataError if some are missing then."""
-    pictures = request.pictures()
-    todo, count = request.missing_pictures(pictures), len(pictures)
-    folder, sizes, names = request.pictures_folder, _sizes(request), iter([*todo])
-    arrived, failures, stopped = dict[str, str](), dict[str, Exception](), threading.Event()
-
-    def fetch_one(name: str) -> str:
-        source, number = todo[name]
-        check, addresses = (
-            partial(_check_picture, size=sizes.get(number)),
-            (url.format(id=number) for url in source.urls),
-        )
-        return first_success(addresses, lambda url: download(url, folder / name, None, known.get(name, ""), check))
+def _fetch_all(
+    request: Request, files: Sequence[SourceFile], known: dict[str, str], progress: Progress, sizes: Sizes | None = None
+) -> None:
+    """Fetch these files, several at a time. `known` gets their SHA-256. `sizes`: if they are pictures, as far as known.
+    Raises DataError if some are missing then."""
+    todo = request.missing_of(files)
+    waiting, arrived, failures, stopped = iter(todo), dict[str, str](), dict[str, Exception](), threading.Event()
 
     def work(advance: Advance) -> None:
-        for name in names:
+        for file in waiting:
             if stopped.is_set():
                 return
+            fetch_one = partial(_fetch_one, file, request.folder, known, sizes, lambda count: advance(count // 1000))
             try:
-                arrived[name] = fetch_one(name)
+                arrived.update(first_success(file.urls, fetch_one))
             except Exception as error:
-                failures[name] = error
+                failures[file.targets[0]] = error
                 if len(arrived) < len(failures) >= MOST_FAILURES:
                     stopped.set()
-            advance()
 
-    with progress.task("pictures", count, "pictures", done=count - len(todo)) as advance:
+    total = sum(file.estimate or file.bytes or 0 for file in todo) // 1000
+    with progress.task(request.name, total, "kB") as advance:
         threads = [threading.Thread(target=work, args=[advance], daemon=True) for _ in range(CONNECTIONS)]
         try:
             for thread in threads:
@@ -198,39 +145,65 @@ def _fetch_pictures(request: Request, known: dict[str, str], progress: Progress)
             for thread in threads:
                 thread.join()
         finally:  # Ctrl-C does not wait for a server that hangs; a file gets its name when it is complete
-            given_up = stopped.is_set()
+            few = not stopped.is_set() and len(failures) <= len(files) // 20 + 1
             stopped.set()
             known |= arrived
-    gone = [name for name, error in failures.items() if getattr(error, "gone", False) and not given_up]
+    gone = [name for name, error in failures.items() if few and sizes is not None and getattr(error, "gone", False)]
     if gone:
         known |= dict.fromkeys(gone, GONE)
-        progress.say(f"{folder}: {len(gone)} of {count:,} pictures no longer exist: {', '.join(sorted(gone)[:3])}")
-    if len(gone) < len(failures):
-        left = sum(not (folder / name).is_file() for name in todo)
-        reason = next(error for name, error in failures.items() if name not in gone)
+        progress.say(f"{request.folder}: {len(gone)} of {len(files):,} pictures no longer exist, such as {gone[0]}")
+    left = [file for file in todo if not {*file.targets} & {*arrived, *gone}]
+    if left:
+        name, reason = next((name, error) for name, error in failures.items() if name not in gone)
+        dead = (f"; {url} is dead since {since}" for file in left for url, since in file.dead.items())
+        leave_out = f", or go on without them: `{request.command} --leave-out-missing`" * (sizes is not None)
         raise DataError(
-            f"{folder}: {left:,} of {count:,} pictures are missing: {reason}; run the same command again later, put "
-            f"pictures there by hand, or go on without the missing ones: `{request.command} --leave-out-missing`"
+            f"{request.folder}: {len(left):,} of {len(files):,} files are missing: {name}: {reason}{''.join(dead)}; "
+            f"run the same command again later, or put files there by hand{leave_out}"
         ) from reason
 
 
-def _sizes(request: Request) -> dict[int, tuple[int, int]]:
-    """Number of a picture -> width and height, as far as the set's files know them. Raises DataError."""
-    sizes: dict[int, tuple[int, int]] = {}
+def _fetch_one(
+    file: SourceFile, folder: Path, known: Mapping[str, str], sizes: Sizes | None, at: At, url: str
+) -> dict[str, str]:
+    """Fetch a file from one address. Returns its part of the record: where a server without ranges sent the archive of
+    a member, no SHA-256. Raises Refused."""
+    if file.ranges:
+        with contextlib.suppress(NoRanges):
+            members = {name: sha256 or known.get(name, "") for name, sha256 in file.members.items()}
+            return unpack_remote(url, file.bytes, members, folder, at)
+    first = file.targets[0]
+    path = folder / (f".{Path(first).name}.zip" if file.members else first)
+    digest = download(url, path, file.bytes, file.sha256 or known.get(first, ""), partial(_check_picture, sizes), at)
+    if file.members:
+        try:
+            with path.open("rb") as archive:
+                unpack(archive, file.members, folder)
+        finally:
+            path.unlink()
+    return dict.fromkeys(file.targets, "" if file.ranges else digest)
+
+
+def _sizes(request: Request) -> Sizes:
+    """The sizes of pictures, as far as the set's files know them. Raises DataError."""
+    sizes: dict[str, tuple[int, int]] = {}
     for path in {request.folder / source.sizes_in for source in request.source.pictures if source.sizes_in}:
         try:
             rows = parse_json(read_text(path), path)["images"]
-            sizes |= {row["id"]: (row["width"], row["height"]) for row in rows if "width" in row}
+            sizes |= {row["file_name"]: (row["width"], row["height"]) for row in rows if "width" in row}
         except (DataError, LookupError, TypeError):
             raise DataError(f"{path}: is damaged; delete it, and run the same command again") from None
     return sizes
 
 
-def _check_picture(part: Path, size: tuple[int, int] | None) -> None:
-    """Raises Refused for a file that is not a picture, or one of another size."""
+def _check_picture(sizes: Sizes | None, part: Path) -> None:
+    """Raises Refused for a file that should be a picture and is none, or one of another size than is known."""
+    if sizes is None:
+        return
     try:
         image = open_image(part)
     except DataError as error:
         raise Refused(str(error)) from None
-    if size and sorted(image.size) != sorted(size):
+    size = sizes.get(part.stem, image.size)
+    if sorted(image.size) != sorted(size):
         raise Refused("has {} x {} pixels, expected {} x {}".format(*image.size, *size))

@@ -5,10 +5,8 @@ Only https, and http on this machine's loopback, which tests use.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import http.client
-import json
 import os
 import random
 import re
@@ -23,7 +21,7 @@ from typing import Any, TypeVar
 
 from .. import __version__
 from ..errors import DataError
-from ..files import write_errors, write_json
+from ..files import write_errors
 
 TIMEOUT = 30.0  # seconds without a byte
 TRIES = 6  # failures in a row that bring no byte
@@ -59,9 +57,7 @@ class NoRanges(Refused):
 class Broken(Exception):
     """A failure that may pass. `wait`: seconds that the server asks for."""
 
-    def __init__(self, reason: object, wait: float = 0.0) -> None:
-        super().__init__(reason)
-        self.wait = wait
+    wait = 0.0
 
 
 def _patiently(attempt: Callable[[], Value], arrived: Callable[[], int] = int) -> Value:
@@ -136,17 +132,15 @@ def download(
 
 def _continue(url: str, part: Path, size: int | None, at: At) -> None:
     """One try. Raises Broken, Refused."""
-    note = part.with_name(f"{part.name}.json")
-    known, start = {"url": "", "validator": ""}, 0
-    with contextlib.suppress(OSError, ValueError):
-        known |= json.loads(note.read_text())
-    if known["url"] == url and known["validator"] and part.exists():
-        start = part.stat().st_size
-    with _open(url, f"{start}-" if start else "", known["validator"], part) as response:
+    note = part.with_name(f"{part.name}.txt")
+    known_url, _, known = note.read_text().partition("\n") if note.exists() else ("", "", "")
+    start = part.stat().st_size if known and known_url == url and part.exists() else 0
+    with _open(url, f"{start}-" if start else "", known, part) as response:
         total, validator = response.length, _validator(response)
+        _check_start(response)
         if response.status == 206:
             first, _, total = _content_range(response)
-            if (first, validator or known["validator"]) != (start, known["validator"]):
+            if (first, validator or known) != (start, known):
                 _discard(part)
                 raise Broken("sent a range of another file")
         check_size(total, size)
@@ -158,7 +152,7 @@ def _continue(url: str, part: Path, size: int | None, at: At) -> None:
                 raise Refused("the server does not say how long the file is, so nobody would notice that it is cut")
             start = 0
             part.unlink(missing_ok=True)
-            write_json(note, {"url": url, "validator": validator})
+            note.write_text(f"{url}\n{validator}")
         with part.open("ab") as file:
             for chunk in chain([first_chunk], chunks):
                 file.write(chunk)
@@ -176,8 +170,8 @@ def read_range(url: str, span: str, at: At) -> tuple[bytes, int, int]:
 
     def attempt() -> tuple[bytes, int, int]:
         with _open(url, span) as response:
+            _check_start(response)
             if response.status != 206:
-                _check_start(response)
                 raise NoRanges("sends whole files only")
             first, last, total = _content_range(response)
             content = b"".join(_chunks(response))
@@ -202,10 +196,9 @@ def checked_sha256(path: Path, expected: str, name: str = "") -> str:
 def _open(url: str, span: str, validator: str = "", part: Path | None = None) -> Any:
     """The response to a request for a file, or for a range of it ("100-"). Raises Broken, Refused."""
     _check_scheme(url)
-    wanted = {"Range": span and f"bytes={span}", "If-Range": span and validator}
-    headers = {"User-Agent": f"mmgen/{__version__}", "Accept-Encoding": "identity"} | {
-        name: value for name, value in wanted.items() if value
-    }
+    headers = {"User-Agent": f"mmgen/{__version__}", "Accept-Encoding": "identity"}
+    headers |= {"Range": f"bytes={span}"} if span else {}
+    headers |= {"If-Range": validator} if span and validator else {}
     try:
         return OPENER.open(urllib.request.Request(url, headers=headers), timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
@@ -214,11 +207,10 @@ def _open(url: str, span: str, validator: str = "", part: Path | None = None) ->
             _discard(part)
         elif error.code < 500 and error.code not in BUSY:
             raise Refused(reason, gone=error.code in GONE) from None
-        wait = error.headers["Retry-After"] or ""  # seconds; a date is not read
-        raise Broken(reason, float(wait) if wait.isdecimal() else 0.0) from None
-    except ValueError as error:  # a redirect to what is no address
-        raise Refused(str(error)) from None
-    except (OSError, http.client.HTTPException) as error:
+        broken, wait = Broken(reason), error.headers["Retry-After"] or ""  # seconds; a date is not read
+        broken.wait = float(wait) if wait.isdecimal() else 0.0
+        raise broken from None
+    except (OSError, ValueError, http.client.HTTPException) as error:  # ValueError: a redirect to what is no address
         raise Broken(getattr(error, "reason", None) or str(error) or type(error).__name__) from None
 
 
@@ -268,4 +260,4 @@ def _content_range(response: Any) -> list[int]:
 
 def _discard(part: Path) -> None:
     part.unlink(missing_ok=True)
-    part.with_name(f"{part.name}.json").unlink(missing_ok=True)
+    part.with_name(f"{part.name}.txt").unlink(missing_ok=True)

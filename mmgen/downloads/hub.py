@@ -26,13 +26,12 @@ class Network:
 
         repository, _, revision = self.name.partition("@")
         line = f"{repository}: the network, from huggingface.co"
-        try:
+        with contextlib.suppress(Exception):  # the hub's client and the network raise errors of many kinds
             info = HfApi().model_info(repository, revision=revision or self.recorded, files_metadata=True, timeout=10)
-        except Exception as error:  # the hub's client and the network raise errors of many kinds
-            return f"{line}, which cannot be asked now ({type(error).__name__})", None
-        size = sum(file.size or 0 for file in info.siblings or () if file.rfilename == "model.safetensors")
-        licence = getattr(info.card_data, "license", None)
-        return f"{line}, revision {info.sha}: {size / 1e6:,.0f} MB, licence {licence}", size
+            size = sum(file.size or 0 for file in info.siblings or () if file.rfilename == "model.safetensors")
+            licence = getattr(info.card_data, "license", None)
+            return f"{line}, revision {info.sha}: {size / 1e6:,.0f} MB, licence {licence}", size
+        return f"{line}, which cannot be asked now", None
 
     def fetch(self) -> None:
         """Raises UnavailableError."""
@@ -48,11 +47,10 @@ class Network:
 def missing_networks(names: Iterable[str], record: Path) -> list[Network]:
     """The networks that are not on this machine. `names`: folders, or names of the hub."""
     recorded = read_table(record).get("networks", {}) if record.exists() else {}
-    folders = {name: cached_model(name) for name in names}
     return [
         Network(name, recorded.get(name), record)
-        for name, folder in folders.items()
-        if folder != name and not (folder and folder.endswith(recorded.get(name, "")))
+        for name in names
+        if (folder := cached_model(name)) != name and not (folder and folder.endswith(recorded.get(name, "")))
     ]
 
 

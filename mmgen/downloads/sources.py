@@ -17,25 +17,35 @@ from ..settings import Config
 
 
 class Source(Config):
-    urls: tuple[str, ...] = Field(min_length=1, description="addresses, tried in this order; of pictures with {id}")
+    """What lies at `urls`, addresses that are tried in this order."""
+
+    urls: tuple[str, ...] = Field(min_length=1)
 
     @property
     def host(self) -> str:
+        """The host of the first address."""
         return urlsplit(self.urls[0]).netloc
 
 
 class SourceFile(Source):
-    """A file, or a zip archive with several. Without a SHA-256, the first download decides (`downloads.json`)."""
+    """A file, or a zip archive with several. Without a SHA-256, the first download decides (`downloads.json`).
 
-    name: str = Field("", description="its name in the folder; by default as in the address")
-    bytes: int | None = Field(None, description="size, which is checked")
-    estimate: int | None = Field(None, description="bytes to transfer, if `bytes` is not known or not what is read")
-    sha256: str = Field("", description="of the file")
-    members: Mapping[str, str] = Field(
-        {}, description='of an archive: the ends of the wanted members\' paths, with * if several -> SHA-256, or ""'
-    )
-    ranges: bool = Field(False, description="read only the members of the archive, not all of it")
-    dead: Mapping[str, str] = Field({}, description="addresses that are not tried -> since when they are dead")
+    name      its name in the folder; by default as in the address
+    bytes     its size, which is checked; None if nobody knows it
+    estimate  bytes to transfer, if `bytes` is not known or not what is read
+    sha256    of the file, "" if nobody knows it
+    members   of an archive: the ends of the wanted members' paths, with * if several -> SHA-256, or ""
+    ranges    read only the members of the archive, not all of it
+    dead      addresses that are not tried -> since when they are dead
+    """
+
+    name: str = ""
+    bytes: int | None = None
+    estimate: int | None = None
+    sha256: str = ""
+    members: Mapping[str, str] = {}
+    ranges: bool = False
+    dead: Mapping[str, str] = {}
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -44,23 +54,36 @@ class SourceFile(Source):
 
 
 class SourcePictures(Source):
-    """Pictures by their numbers, which files of the set list."""
+    """Pictures by their numbers, which files of the set list. Their addresses have {id}.
 
-    name: str = Field(description="file name with {id}, such as COCO_train2014_{id:012d}.jpg")
-    listed_in: tuple[str, ...] = Field(description="files that list them")
-    pattern: str = Field(description="regular expression of an entry; its group is the number")
-    sizes_in: str = Field("", description="file in COCO's format that has their widths and heights, which are checked")
-    count: int = Field(description="how many there are")
-    mean_bytes: int = Field(description="of a picture")
+    name        file name with {id}, such as COCO_train2014_{id:012d}.jpg
+    listed_in   files that list them
+    pattern     regular expression of an entry; its group is the number
+    sizes_in    file in COCO's format that has their widths and heights, which are checked; "" for none
+    count       how many there are
+    mean_bytes  of a picture
+    """
+
+    name: str
+    listed_in: tuple[str, ...]
+    pattern: str
+    sizes_in: str = ""
+    count: int
+    mean_bytes: int
 
 
 class SourceSet(Config):
-    """A published set."""
+    """A published set.
+
+    licences  what -> its licence
+    folder    where recipes look for it; by default data/NAME
+    form      what a person does: the steps, with {folder} and {images}, where files belong
+    """
 
     about: str
-    licences: Mapping[str, str] = Field(description="what -> its licence")
-    folder: str = Field("", description="where recipes look for it; by default data/NAME")
-    form: str = Field("", description="what a person does: the steps, with {folder} and {images}, where files belong")
+    licences: Mapping[str, str]
+    folder: str = ""
+    form: str = ""
     files: tuple[SourceFile, ...] = ()
     pictures: tuple[SourcePictures, ...] = ()
 

@@ -53,7 +53,8 @@ def to_fetch(recipe: Recipe, steps: Sequence[str], layers: Layered) -> tuple[lis
     requests = [Request(**vars(wanted), source=published_set(wanted.name)) for wanted in sets if not wanted.complete]
     requests = [request for request in requests if request.missing()]
     parts = [part for part in parts_in(recipe) if isinstance(part, BackboneConfig | ExtractorConfig)]
-    networks = missing_networks(filter(None, (part.base_model() for part in parts)), sets[0].folder / RECORD)
+    names = dict.fromkeys(filter(None, (part.base_model() for part in parts)))
+    networks = missing_networks(names, sets[0].folder / RECORD)
     if (requests or networks) and missing_parts(recipe, steps, layers):
         return [], []
     return requests, networks

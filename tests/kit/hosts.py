@@ -56,7 +56,7 @@ class Handler(BaseHTTPRequestHandler):
         header, status, first, last = self.headers["Range"], 200, 0, len(body) - 1
         if header and fault != "no_ranges" and self.headers.get("If-Range", etag) == etag:
             start, _, end = header.removeprefix("bytes=").partition("-")
-            first, last, status = int(start), min(int(end or last), last), 206
+            first, last, status = int(start or max(0, len(body) - int(end))), min(int(start and end or last), last), 206
             if first > last:
                 return self.answer(416, b"", {})
         headers = {"ETag": etag, "Content-Length": str(last + 1 - first)}
