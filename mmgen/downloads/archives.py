@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import IO
 
 from ..files import write_atomically
-from .https import CHUNK, At, Refused, check_size, checked_sha256, read_range
+from .https import CHUNK, At, Refused, check_size, checked_sha256, copy_range
 
 BAD = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, UnicodeError)  # of damaged archives
-TAIL = 1 << 20  # bytes at the end of an archive, with its table of contents
 PIECE = 4 << 20  # bytes that one request asks for
 HEADER = 1 << 16  # bytes in front of a member, at most
 
@@ -38,11 +37,11 @@ def unpack(
     digests = dict[str, str]()
     try:
         with zipfile.ZipFile(archive) as opened:
-            entries = [entry for entry in opened.infolist() if not entry.is_dir() and "__MACOSX" not in entry.filename]
+            entries = [entry for entry in opened.infolist() if "__MACOSX" not in entry.filename]
             for pattern, expected in members.items():
                 matching = [entry for entry in entries if fnmatch.fnmatchcase(f"/{entry.filename}", f"*/{pattern}")]
                 if not matching:
-                    raise Refused(f"the archive has no '{pattern}'; it has {len(entries)} files")
+                    raise Refused(f"the archive has no '{pattern}'")
                 for entry in matching:
                     parts = entry.filename.split("/")[-pattern.count("/") - 1 :]
                     if ".." in parts or "\\" in entry.filename:
@@ -57,19 +56,12 @@ def unpack(
 def unpack_remote(url: str, size: int | None, members: Mapping[str, str], folder: Path, at: At) -> dict[str, str]:
     """As `unpack`, for an archive on a server, of which only these members are transferred. Raises NoRanges too."""
     with tempfile.TemporaryFile(dir=folder) as archive:
-
-        def copy(span: str) -> int:
-            content, first, total = read_range(url, span, at)
-            archive.truncate(total)
-            archive.seek(first)
-            archive.write(content)
-            return total
+        check_size(total := copy_range(url, f"-{PIECE}", archive, at), size)  # its end is the table of contents
 
         def load(first: int, end: int) -> None:
             for place in range(first, min(end, total), PIECE):
-                copy(f"{place}-{place + PIECE - 1}")
+                copy_range(url, f"{place}-{place + PIECE - 1}", archive, at)
 
-        check_size(total := copy(f"-{TAIL}"), size)
         return unpack(archive, members, folder, load)
 
 
@@ -79,7 +71,7 @@ def _write(opened: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path, expected
     def write(partial: Path) -> None:
         with opened.open(entry) as source, partial.open("wb") as file:
             shutil.copyfileobj(source, file, CHUNK)
-        checked_sha256(partial, expected, entry.filename)
+        checked_sha256(partial, expected)
 
     write_atomically(path, write)
     return checked_sha256(path, expected)

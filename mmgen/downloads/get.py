@@ -20,7 +20,7 @@ from ..files import clear_partials, locked, read_table, write_json
 from ..progress import Advance, Progress, table
 from ..reading.text import parse_json, read_text
 from .archives import unpack, unpack_remote
-from .https import At, NoRanges, Refused, download, first_success
+from .https import At, NoRanges, Refused, download
 from .sources import SourceFile, SourceSet
 
 RECORD = "downloads.json"
@@ -102,12 +102,12 @@ class Request(Download):
 def fetch(request: Request, progress: Progress) -> None:
     """Fetch what is missing. It may be stopped at any time; the next call goes on. Raises DataError for what cannot be
     fetched; RunError if a file cannot be written."""
-    folder, licences = request.folder, request.source.licences.values()
+    folder = request.folder
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder / ".downloads.lock", lambda: progress.say(f"{folder}: waiting for another download")):
         clear_partials(folder)
         record = request.record
-        record["licences"] |= dict.fromkeys(licences, date.today().isoformat())
+        record["licences"] |= dict.fromkeys(request.source.licences.values(), date.today().isoformat())
         try:
             _fetch_all(request, request.source.files, record["files"], progress)
             if request.images is not None:
@@ -128,9 +128,8 @@ def _fetch_all(
         for file in waiting:
             if stopped.is_set():
                 return
-            fetch_one = partial(_fetch_one, file, request.folder, known, sizes, lambda count: advance(count // 1000))
             try:
-                arrived.update(first_success(file.urls, fetch_one))
+                arrived.update(_fetch_one(file, request.folder, known, sizes, lambda count: advance(count // 1000)))
             except Exception as error:
                 failures[file.targets[0]] = error
                 if len(arrived) < len(failures) >= MOST_FAILURES:
@@ -163,8 +162,20 @@ def _fetch_all(
         ) from reason
 
 
-def _fetch_one(
-    file: SourceFile, folder: Path, known: Mapping[str, str], sizes: Sizes | None, at: At, url: str
+def _fetch_one(file: SourceFile, *options: Any) -> dict[str, str]:
+    """Fetch a file from the first address that has it. `options`: see below. Raises Refused."""
+    reasons, gone = list[str](), True
+    for url in file.urls:
+        try:
+            return _fetch_from(url, file, *options)
+        except Refused as error:
+            reasons.append(f"{url}: {error}")
+            gone &= error.gone
+    raise Refused("; ".join(reasons), gone)
+
+
+def _fetch_from(
+    url: str, file: SourceFile, folder: Path, known: Mapping[str, str], sizes: Sizes | None, at: At
 ) -> dict[str, str]:
     """Fetch a file from one address. Returns its part of the record: where a server without ranges sent the archive of
     a member, no SHA-256. Raises Refused."""

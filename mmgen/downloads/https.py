@@ -14,10 +14,10 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from .. import __version__
 from ..errors import DataError
@@ -30,6 +30,11 @@ LONGEST_WAIT = 120.0  # seconds that a server may ask for
 CHUNK = 1 << 20
 BUSY = (408, 425, 429)  # statuses to try again, beside those from 500 on
 GONE = (404, 410)
+FAULTS = (
+    OSError,
+    ValueError,
+    http.client.HTTPException,
+)  # of connections; ValueError: a redirect to what is no address
 PAGE = re.compile(rb"(\xef\xbb\xbf)?\s*<(!doctype )?html", re.IGNORECASE)
 STARTS = {  # of files by their endings; other files must not be empty
     ".zip": rb"PK",
@@ -78,19 +83,6 @@ def _patiently(attempt: Callable[[], Value], arrived: Callable[[], int] = int) -
         time.sleep(problem.wait or BACKOFF * 2 ** (failures - 1) * random.uniform(0.5, 1))
 
 
-def first_success(urls: Iterable[str], attempt: Callable[[str], Value]) -> Value:
-    """What `attempt` returns for the first address that it succeeds with. Raises Refused, which is `gone` if no address
-    has the file."""
-    problems = dict[str, Refused]()
-    for url in urls:
-        try:
-            return attempt(url)
-        except Refused as error:
-            problems[url] = error
-    reasons = (f"{url}: {error}" for url, error in problems.items())
-    raise Refused("; ".join(reasons), all(error.gone for error in problems.values()))
-
-
 class _OnlyHttps(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *request: Any) -> Any:
         _check_scheme(request[-1])
@@ -133,14 +125,14 @@ def download(
 def _continue(url: str, part: Path, size: int | None, at: At) -> None:
     """One try. Raises Broken, Refused."""
     note = part.with_name(f"{part.name}.txt")
-    known_url, _, known = note.read_text().partition("\n") if note.exists() else ("", "", "")
-    start = part.stat().st_size if known and known_url == url and part.exists() else 0
+    known = note.read_text() if note.exists() and part.exists() else ""
+    start = part.stat().st_size if known else 0
     with _open(url, f"{start}-" if start else "", known, part) as response:
-        total, validator = response.length, _validator(response)
+        total, etag = response.length, response.headers["ETag"] or ""
         _check_start(response)
         if response.status == 206:
             first, _, total = _content_range(response)
-            if (first, validator or known) != (start, known):
+            if (first, etag or known) != (start, known):
                 _discard(part)
                 raise Broken("sent a range of another file")
         check_size(total, size)
@@ -150,9 +142,8 @@ def _continue(url: str, part: Path, size: int | None, at: At) -> None:
             _check_start(response, first_chunk, STARTS.get(Path(part.stem).suffix, rb"(?s)."))
             if (total or size) is None and not response.chunked:
                 raise Refused("the server does not say how long the file is, so nobody would notice that it is cut")
-            start = 0
             part.unlink(missing_ok=True)
-            note.write_text(f"{url}\n{validator}")
+            note.write_text(etag * etag.startswith('"'))  # only a strong one says that no byte has changed
         with part.open("ab") as file:
             for chunk in chain([first_chunk], chunks):
                 file.write(chunk)
@@ -164,41 +155,43 @@ def _continue(url: str, part: Path, size: int | None, at: At) -> None:
         raise Broken(f"the connection broke off after {end:,} of {size or total:,} bytes")
 
 
-def read_range(url: str, span: str, at: At) -> tuple[bytes, int, int]:
-    """A part of a file, such as "0-99", or "-100" for its end: its bytes, the place of the first, and the size of the
-    file. Raises NoRanges, Refused."""
+def copy_range(url: str, span: str, target: IO[bytes], at: At) -> int:
+    """Copy a part of a file, such as "0-99", or "-100" for its end, to the same place in `target`. Returns the size of
+    the file. Raises NoRanges, Refused."""
 
-    def attempt() -> tuple[bytes, int, int]:
+    def attempt() -> int:
         with _open(url, span) as response:
             _check_start(response)
             if response.status != 206:
                 raise NoRanges("sends whole files only")
             first, last, total = _content_range(response)
             content = b"".join(_chunks(response))
-            if len(content) != last + 1 - first:
-                raise Broken("sent other bytes than it says")
-            at(len(content))
-            return content, first, total
+        if len(content) != last + 1 - first:
+            raise Broken("sent other bytes than it says")
+        target.truncate(total)
+        target.seek(first)
+        target.write(content)
+        at(len(content))
+        return total
 
     return _patiently(attempt)
 
 
-def checked_sha256(path: Path, expected: str, name: str = "") -> str:
-    """The SHA-256 of a file, in hexadecimal digits. Raises Refused unless it is `expected`, if that is known. `name`:
-    of the file, if it is one of several."""
+def checked_sha256(path: Path, expected: str) -> str:
+    """The SHA-256 of a file, in hexadecimal digits. Raises Refused unless it is `expected`, if that is known."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if expected not in ("", digest):
-        raise Refused(f"{name} SHA-256 is {digest[:12]}..., expected {expected[:12]}...; this is another file")
+        raise Refused(f"SHA-256 is {digest[:12]}..., expected {expected[:12]}...; this is another file")
     return digest
 
 
-def _open(url: str, span: str, validator: str = "", part: Path | None = None) -> Any:
+def _open(url: str, span: str, etag: str = "", part: Path | None = None) -> Any:
     """The response to a request for a file, or for a range of it ("100-"). Raises Broken, Refused."""
     _check_scheme(url)
     headers = {"User-Agent": f"mmgen/{__version__}", "Accept-Encoding": "identity"}
     headers |= {"Range": f"bytes={span}"} if span else {}
-    headers |= {"If-Range": validator} if span and validator else {}
+    headers |= {"If-Range": etag} if etag else {}
     try:
         return OPENER.open(urllib.request.Request(url, headers=headers), timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
@@ -210,7 +203,7 @@ def _open(url: str, span: str, validator: str = "", part: Path | None = None) ->
         broken, wait = Broken(reason), error.headers["Retry-After"] or ""  # seconds; a date is not read
         broken.wait = float(wait) if wait.isdecimal() else 0.0
         raise broken from None
-    except (OSError, ValueError, http.client.HTTPException) as error:  # ValueError: a redirect to what is no address
+    except FAULTS as error:
         raise Broken(getattr(error, "reason", None) or str(error) or type(error).__name__) from None
 
 
@@ -218,7 +211,7 @@ def _chunks(response: Any) -> Iterator[bytes]:
     try:
         while chunk := response.read(CHUNK):
             yield chunk
-    except (OSError, http.client.HTTPException) as error:
+    except FAULTS as error:
         raise Broken(f"the connection broke off: {error or type(error).__name__}") from None
 
 
@@ -243,12 +236,6 @@ def _check_start(response: Any, first: bytes = b"", pattern: bytes = b"") -> Non
         raise Refused("the server sent a web page, not the file; its address has probably changed")
     if not re.match(pattern, first):
         raise Refused(f"the server sent something else than the file: {first[:60].decode(errors='replace')!r}")
-
-
-def _validator(response: Any) -> str:
-    """What `If-Range` names: a strong ETag, or a date."""
-    etag = response.headers["ETag"] or ""
-    return etag if etag.startswith('"') else response.headers["Last-Modified"] or ""
 
 
 def _content_range(response: Any) -> list[int]:

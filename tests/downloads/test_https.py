@@ -143,7 +143,7 @@ https.download(sys.argv[1], Path(sys.argv[2]), at=at)
 def test_a_part_of_another_version_is_not_continued(tmp_path):
     (tmp_path / "a.bin.part").write_bytes(b"old" * 1000)
     with host({"/a.bin": BODY}) as server:
-        (tmp_path / "a.bin.part.txt").write_text(f'{server.url}/a.bin\n"old"')
+        (tmp_path / "a.bin.part.txt").write_text('"old"')
         assert download(f"{server.url}/a.bin", tmp_path / "a.bin") == SHA
 
 
@@ -180,7 +180,7 @@ def test_an_archive_that_cannot_be_read_by_ranges(faults, size, error, message, 
         (("../a.json",), "outside its folder"),
         (("x/../a.json",), "outside its folder"),
         (("x\\..\\a.json",), "has no '[*]/a.json'"),
-        (("b.json",), "has no '[*]/a.json'; it has 1 files"),
+        (("b.json",), "has no '[*]/a.json'"),
     ],
 )
 def test_nothing_is_written_outside_of_the_folder(names, message, tmp_path):
@@ -195,7 +195,7 @@ def test_a_damaged_member_and_another_one_are_refused(tmp_path):
     content[150_000] ^= 1
     with pytest.raises(Refused, match="damaged archive: Bad CRC-32|damaged archive: Error"):
         unpack(io.BytesIO(content), {"a.bin": ""}, tmp_path)
-    with pytest.raises(Refused, match=r"a.bin SHA-256 is .*, expected 1111.*another file"):
+    with pytest.raises(Refused, match=r"SHA-256 is .*, expected 1111.*another file"):
         unpack(io.BytesIO(zipped({"a.bin": BODY})), {"a.bin": "1" * 64}, tmp_path)
     with pytest.raises(Refused, match="damaged archive: File is not a zip file"):
         unpack(io.BytesIO(b"<html>"), {"a.bin": ""}, tmp_path)
