@@ -10,7 +10,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,7 +19,6 @@ from safetensors import SafetensorError, safe_open
 from .errors import MmgenError, RunError
 
 Written = TypeVar("Written")
-
 
 MODEL_FILES = ("*.json", "*.txt", "*.model", "model*.safetensors")
 
@@ -44,22 +43,22 @@ def cached_model(name: str) -> str:
     safetensors are in the cache; else "". Raises HFValidationError for what is neither a path nor a name."""
     from huggingface_hub import try_to_load_from_cache
 
+    if Path(name).exists():
+        return name
     repository, _, revision = name.partition("@")
-    for file in () if Path(name).exists() else ("model.safetensors", "model.safetensors.index.json"):
+    for file in ("model.safetensors", "model.safetensors.index.json"):
         if isinstance(path := try_to_load_from_cache(repository, file, revision=revision or None), str):
             return str(Path(path).parent)
-    return name if Path(name).exists() else ""
+    return ""
 
 
-def download_model(name: str, revision: str | None = None) -> str:
-    """Download a model of the hub, of this revision unless the name has one. Returns its folder. Raises the many errors
-    of the hub's client."""
+def download_model(name: str, revision: str | None = None, files: Sequence[str] = MODEL_FILES) -> str:
+    """Download these files of a model of the hub, of this revision unless the name has one. Returns their folder.
+    Raises the many errors of the hub's client."""
     from huggingface_hub import snapshot_download
 
     repository, _, pinned = name.partition("@")
-    return snapshot_download(
-        repository, revision=pinned or revision, allow_patterns=[*MODEL_FILES], ignore_patterns="*/*"
-    )
+    return snapshot_download(repository, revision=pinned or revision, allow_patterns=[*files], ignore_patterns="*/*")
 
 
 def model_folder(name: str) -> str:

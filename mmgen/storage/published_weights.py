@@ -12,6 +12,7 @@ from pathlib import Path
 from torch import Tensor
 
 from ..errors import DataError
+from ..files import download_model
 from ..reading.torch_files import named_tensors, read_torch_file
 from ..recipe.weight_files import EXPECTED, INDEX, weight_files
 from .weights import read_tensors
@@ -61,15 +62,10 @@ def _read_file(path: Path) -> dict[str, Tensor]:
 
 def _of_hub(name: str) -> list[Path]:
     """The files of a hub name, downloaded if they are not in the cache: safetensors, or else pickles."""
-    from huggingface_hub import snapshot_download
-
-    (repository, _, revision), folder = name.partition("@"), Path()
+    folder = Path()
     try:
         for ending in ("*.safetensors", "*.bin"):
-            patterns = [ending, ending + INDEX]
-            folder = Path(
-                snapshot_download(repository, revision=revision or None, allow_patterns=patterns, ignore_patterns="*/*")
-            )
+            folder = Path(download_model(name, files=[ending, ending + INDEX]))
             if any(folder.glob(ending)):
                 break
     except Exception as error:  # the hub's client and the network raise errors of many kinds

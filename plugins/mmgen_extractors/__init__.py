@@ -10,7 +10,7 @@ import mmgen
 from mmgen.configs import PathOrName
 from mmgen.files import not_downloaded
 
-PUBLISHED, PUBLISHED_AS = "pytorch_model.bin", "unc-nlp/frcnn-vg-finetuned"
+PUBLISHED = "pytorch_model.bin"
 
 
 class Pooled(CnnConfig):
@@ -92,9 +92,6 @@ class VisualGenome(mmgen.ExtractorConfig):
         "bottom-up-attention beside the weights, regions have names"
     )
     max_regions: int = Field(36, ge=1, le=300, description="most regions per image, by decreasing confidence")
-
-    def base_model(self):
-        return PUBLISHED_AS
 
     def missing_here(self):
         path, command = self.weights / PUBLISHED, f"mmgen data get visual_genome_detector {self.weights}"
