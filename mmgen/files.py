@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from safetensors import SafetensorError, safe_open
 
-from .errors import MmgenError, RunError
+from .errors import MmgenError, RunError, UnavailableError
 
 Written = TypeVar("Written")
 
@@ -54,17 +54,29 @@ def cached_model(name: str) -> str:
 
 def download_model(name: str, revision: str | None = None, files: Sequence[str] = MODEL_FILES) -> str:
     """Download these files of a model of the hub, of this revision unless the name has one. Returns their folder.
-    Raises the many errors of the hub's client."""
+    Raises UnavailableError."""
     from huggingface_hub import snapshot_download
 
-    repository, _, pinned = name.partition("@")
-    return snapshot_download(repository, revision=pinned or revision, allow_patterns=[*files], ignore_patterns="*/*")
+    (repository, _, pinned), names = name.partition("@"), [*files]
+    with hub_errors(name, "downloaded"):
+        return snapshot_download(repository, revision=pinned or revision, allow_patterns=names, ignore_patterns="*/*")
+
+
+@contextlib.contextmanager
+def hub_errors(name: str, what: str) -> Iterator[None]:
+    """Raises UnavailableError for errors of the hub's client and of the network, which are of many kinds."""
+    try:
+        yield
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        advice = "check the name, the connection, and `hf auth login`"
+        raise UnavailableError(f"{name}: cannot be {what}: {reason}; {advice}") from None
 
 
 def model_folder(name: str) -> str:
     """The folder of a model, which is downloaded unless it is on this machine, so that the first download decides. A
-    model that has no safetensors is left to transformers, which converts some: its name is returned. Raises the many
-    errors of the hub's client."""
+    model that has no safetensors is left to transformers, which converts some: its name is returned. Raises
+    UnavailableError."""
     return cached_model(name) or (download_model(name) and cached_model(name)) or name
 
 

@@ -201,7 +201,7 @@ def _sizes(request: Request) -> Sizes:
     for path in {request.folder / source.sizes_in for source in request.source.pictures if source.sizes_in}:
         try:
             rows = parse_json(read_text(path), path)["images"]
-            sizes |= {row["file_name"]: (row["width"], row["height"]) for row in rows if "width" in row}
+            sizes |= {row["file_name"]: (row["width"], row["height"]) for row in rows}
         except (DataError, LookupError, TypeError):
             raise DataError(f"{path}: is damaged; delete it, and run the same command again") from None
     return sizes

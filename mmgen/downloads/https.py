@@ -35,8 +35,8 @@ FAULTS = (
     ValueError,
     http.client.HTTPException,
 )  # of connections; ValueError: a redirect to what is no address
-PAGE = re.compile(rb"(\xef\xbb\xbf)?\s*<(!doctype )?html", re.IGNORECASE)
-STARTS = {  # of files by their endings; other files must not be empty
+NO_PAGE = rb"(?is)(?!(\xef\xbb\xbf)?\s*<(!doctype |html))."
+STARTS = {  # of files by their endings; other files must not be empty, nor web pages
     ".zip": rb"PK",
     ".jpg": rb"\xff\xd8|\x89PNG",
     ".json": rb"(\xef\xbb\xbf)?\s*[\[{]",
@@ -139,7 +139,7 @@ def _continue(url: str, part: Path, size: int | None, at: At) -> None:
         chunks = _chunks(response)
         first_chunk = next(chunks, b"")
         if response.status != 206:  # the server ignores ranges, or the file has changed
-            _check_start(response, first_chunk, STARTS.get(Path(part.stem).suffix, rb"(?s)."))
+            _check_start(response, first_chunk, STARTS.get(Path(part.stem).suffix, NO_PAGE))
             if (total or size) is None and not response.chunked:
                 raise Refused("the server does not say how long the file is, so nobody would notice that it is cut")
             part.unlink(missing_ok=True)
@@ -232,7 +232,7 @@ def _check_start(response: Any, first: bytes = b"", pattern: bytes = b"") -> Non
         raise Refused(f"the server says {response.status} {response.reason}, and sends no file")
     if (encoding := response.headers.get("Content-Encoding", "identity")) != "identity":
         raise Refused(f"the server sent the file in another form ({encoding}) than was requested")
-    if response.headers.get_content_type() == "text/html" or PAGE.match(first):
+    if response.headers.get_content_type() == "text/html":
         raise Refused("the server sent a web page, not the file; its address has probably changed")
     if not re.match(pattern, first):
         raise Refused(f"the server sent something else than the file: {first[:60].decode(errors='replace')!r}")

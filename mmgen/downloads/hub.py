@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import UnavailableError
 from ..files import cached_model, download_model, read_table, write_json, write_text
 
 
@@ -35,8 +34,7 @@ class Network:
 
     def fetch(self) -> None:
         """Raises UnavailableError."""
-        with hub_errors(self.name, "downloaded"):
-            folder = Path(download_model(self.name, self.recorded))
+        folder = Path(download_model(self.name, self.recorded))
         if "@" not in self.name:
             write_text(folder.parents[1] / "refs/main", folder.name)
             if self.record.exists():
@@ -52,14 +50,3 @@ def missing_networks(names: Iterable[str], record: Path) -> list[Network]:
         for name in names
         if (folder := cached_model(name)) != name and not (folder and folder.endswith(recorded.get(name, "")))
     ]
-
-
-@contextlib.contextmanager
-def hub_errors(name: str, what: str) -> Iterator[None]:
-    """Raises UnavailableError for errors of the hub's client and of the network, which are of many kinds."""
-    try:
-        yield
-    except Exception as error:
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        advice = "check the name, the connection, and `hf auth login`"
-        raise UnavailableError(f"{name}: cannot be {what}: {reason}; {advice}") from None

@@ -6,9 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from ..downloads.hub import hub_errors
 from ..errors import RunError
-from ..files import read_table
+from ..files import hub_errors, read_table
 from ..recipe.tables import NO_DATA
 
 HUB = "hf:"

@@ -43,7 +43,7 @@ class PublishedWeights(UserDict[str, Tensor]):
 
 def read_published(source: str) -> PublishedWeights:
     """Load the weights of a path or a hub name. Raises DataError for files that are missing, damaged, or without named
-    tensors."""
+    tensors; UnavailableError for what the hub does not give."""
     files = weight_files(source)
     tensors: dict[str, Tensor] = {}
     for path in _of_hub(source) if files is None else files:
@@ -61,14 +61,11 @@ def _read_file(path: Path) -> dict[str, Tensor]:
 
 
 def _of_hub(name: str) -> list[Path]:
-    """The files of a hub name, downloaded if they are not in the cache: safetensors, or else pickles."""
+    """The files of a hub name, downloaded if they are not in the cache: safetensors, or else pickles. Raises
+    UnavailableError."""
     folder = Path()
-    try:
-        for ending in ("*.safetensors", "*.bin"):
-            folder = Path(download_model(name, files=[ending, ending + INDEX]))
-            if any(folder.glob(ending)):
-                break
-    except Exception as error:  # the hub's client and the network raise errors of many kinds
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise DataError(f"'{name}' cannot be loaded ({reason}); {EXPECTED}, or a hub name and a connection") from None
+    for ending in ("*.safetensors", "*.bin"):
+        folder = Path(download_model(name, files=[ending, ending + INDEX]))
+        if any(folder.glob(ending)):
+            break
     return weight_files(str(folder)) or []

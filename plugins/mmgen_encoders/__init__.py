@@ -35,7 +35,7 @@ class Encoder(mmgen.BackboneConfig):
     is_tried: ClassVar[bool] = False  # once built, it is compared with the model that it holds
 
     weights: Annotated[str | None, PathOrName()] = Field(
-        None, description="local folder or hub name; without weights nothing is pretrained"
+        None, description="local folder, or hub name, also name@revision; without weights nothing is pretrained"
     )
     num_hidden_layers: int = Field(4, ge=1, le=1000, description="layers, without weights")
     hidden_size: int = Field(256, ge=8, le=100_000, description="width of the states, without weights")

@@ -267,7 +267,8 @@ def test_the_next_address_is_tried_and_dead_ones_are_named(tmp_path):
             fetch(Request("a", tmp_path, source=SourceSet.model_validate(table)), Progress())
     assert re.fullmatch(
         r".*: 1 of 1 files are missing: a.bin: .*dead.bin: the server says 404 Not Found; .*page.bin: the server sent "
-        r"a web page.*; https://x.org is dead since 2022; run the same command again later, or put files there by hand",
+        r"something else.*; https://x.org is dead since 2022; run the same command again later, or put files there by "
+        r"hand",
         str(error.value),
     )
 

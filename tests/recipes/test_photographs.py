@@ -54,7 +54,7 @@ def photographs(real_data, counts):
         used += [int(row[0]) for row in rows[1 : count + 1]]
     captions = json.loads((real_data / "vqg_coco/captions_from_categories.json").read_text())
     sizes = {number: Image.open(at[number]).size for number in used}
-    captions["images"] = [{"id": n, "width": width, "height": height} for n, (width, height) in sizes.items()]
+    captions["images"] = [{"file_name": at[n].name, "width": w, "height": h} for n, (w, h) in sizes.items()]
     unseen = next(path for number, path in at.items() if number not in sizes)
     assert len(used) == sum(counts)
     return vqg_coco(questions, {at[n].name: at[n].read_bytes() for n in used}, captions), unseen
@@ -108,7 +108,7 @@ def test_from_nothing_to_a_question_about_a_photograph(counts, options, folder, 
         encoder = ("distilbert/distilbert-base-cased", "6ea81172465e8b0ad3fddeed32b986cdcdcffcf0")
         assert {*downloaded} == {encoder, (f"timm/{DINO}", None)}
         record = json.loads((folder / "data/vqg_coco/downloads.json").read_text())
-        assert record["networks"] == {f"timm/{DINO}": NEWEST} and len(record["pictures"]) == count
+        assert record["networks"] == {f"timm/{DINO}": NEWEST} and len(record["files"]) == count + 4
         shutil.copy(unseen, folder / "photo.jpg")
         asked = mmgen_here(folder, *GENERATE)
         predictor = mmgen.load(folder / GENERATE[1], "image", device="cpu")
