@@ -136,7 +136,7 @@ def _fetch_all(
                     stopped.set()
 
     total = sum(file.estimate or file.bytes or 0 for file in todo) // 1000
-    with progress.task(request.name, total, "kB") as advance:
+    with progress.task(request.name, total or None, "kB") as advance:
         threads = [threading.Thread(target=work, args=[advance], daemon=True) for _ in range(CONNECTIONS)]
         try:
             for thread in threads:
@@ -144,10 +144,12 @@ def _fetch_all(
             for thread in threads:
                 thread.join()
         finally:  # Ctrl-C does not wait for a server that hangs; a file gets its name when it is complete
-            few = not stopped.is_set() and len(failures) <= len(files) // 20 + 1
+            most_came = not stopped.is_set() and len(failures) <= len(files) // 20 + 1
             stopped.set()
             known |= arrived
-    gone = [name for name, error in failures.items() if few and sizes is not None and getattr(error, "gone", False)]
+    gone = [
+        name for name, error in failures.items() if most_came and sizes is not None and getattr(error, "gone", False)
+    ]
     if gone:
         known |= dict.fromkeys(gone, GONE)
         progress.say(f"{request.folder}: {len(gone)} of {len(files):,} pictures no longer exist, such as {gone[0]}")
