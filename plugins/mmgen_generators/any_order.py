@@ -93,9 +93,6 @@ class AnyOrderGenerator(Generator):
             table.scatter_(2, last, of_lengths.gather(2, last))
         return table[torch.arange(self.max_tokens, device=model.device) < lengths.unsqueeze(2)]
 
-    def blank_states(self, model: Sequencer, batch: Batch, texts: Sequence[Sequence[int]]) -> Tensor:
-        return self._states_at_blanks(model, batch, self.reader.lay_out_blanks(texts))
-
     def generate(self, model: Sequencer, batch: Batch, options: AnyOrderDecoding) -> list[list[Generation]]:
         return write(self, model, batch, options)
 

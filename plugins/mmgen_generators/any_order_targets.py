@@ -68,25 +68,21 @@ class AnyOrderTargets(TextTargets):
     def lay_out_orders(self, targets: Sequence[Sequence[Sequence[int]]]) -> tuple[Tail, Tensor]:
         """Every pass that writes a text in an order drawn from its tokens, a token in each block: a copy of the text in
         which one token of every block is predicted. Also the index (B, S) of each slot's text in its row."""
-        copies, passes = [], min(self.block, max(len(self._maskable_places(y)) for row in targets for y in row))
-        noise, skipped = [], []
-        for row in targets:
-            ranks = [self._draw_ranks(y) for y in row]
-            copies.append([y for y in row for _ in range(passes)])
-            noise.append([[rank >= number for rank in ranks_of] for ranks_of in ranks for number in range(passes)])
-            skipped.append([[rank > number for rank in ranks_of] for ranks_of in ranks for number in range(passes)])
-        tail, _ = self._build_tail(copies, noise)
-        later, _ = self._build_tail(copies, skipped)
-        return replace(tail, labels=tail.labels.masked_fill(later.labels != -100, -100)), (
-            tail.layout.group - 1
-        ) // passes
+        ranks = [[self._draw_ranks(y) for y in row] for row in targets]
+        passes = min(self.block, max(len(of_text) for row in ranks for of_text in row))
+        copies = [[y for y in row for _ in range(passes)] for row in targets]
+        (tail, _), (later, _) = (
+            self._build_tail(
+                copies,
+                [[[rank >= n + after for rank in of_text] for of_text in row for n in range(passes)] for row in ranks],
+            )
+            for after in (0, 1)
+        )
+        labels = tail.labels.masked_fill(later.labels != -100, -100)
+        return replace(tail, labels=labels), (tail.layout.group - 1) // passes
 
     def lay_out_blanks(self, texts: Sequence[Sequence[int]]) -> Tail:
-        """K texts with blanks in one row; the first blank of each is predicted."""
-        noise = [[token == self.mask_id for token in y[: len(self._maskable_places(y))]] for y in texts]
-        noise = [
-            row + [False] * (len(self._maskable_places(y)) - len(row)) for row, y in zip(noise, texts, strict=True)
-        ]
+        noise = [[y[place : place + 1] == [self.mask_id] for place in self._maskable_places(y)] for y in texts]
         tail, _ = self._build_tail([texts], [noise])
         first = torch.tensor([0, *(y.index(self.mask_id) for y in texts)])[tail.layout.group]
         return replace(tail, labels=tail.labels.masked_fill(tail.offsets != first, -100))

@@ -161,13 +161,13 @@ class RankedChoices(mmgen.ObjectiveConfig):
     asks_generator = True
 
     def build(self, backbone, vocabularies):
-        from .ranking import Choices, Ranking
+        from .ranking import RankingObjective
 
-        return Ranking(Choices())
+        return RankingObjective()
 
 
 class RankedAnswers(mmgen.ObjectiveConfig):
-    """The answer of the vocabulary that the recipe's generator writes with the highest probability (VQA)."""
+    """As `ranked_choices`, among all answers of the vocabulary (VQA)."""
 
     type: Literal["ranked_answers"] = "ranked_answers"
     gives = "label"
@@ -175,9 +175,9 @@ class RankedAnswers(mmgen.ObjectiveConfig):
     asks_generator = True
 
     def build(self, backbone, vocabularies):
-        from .ranking import AnswerRanking
+        from .ranking import RankingObjective
 
-        return AnswerRanking(vocabularies["answers"])
+        return RankingObjective(vocabularies["answers"])
 
 
 class RegionChoice(mmgen.ObjectiveConfig):

@@ -24,7 +24,9 @@ class SelfCritical(mmgen.ObjectiveConfig):
 
     def model_post_init(self, context):
         if "text" not in self.metric.judges or self.metric.needs_pictures or self.metric.needs_device:
-            raise ValueError(f"metric: '{self.metric.type}' needs more than texts and references; choose another metric")
+            raise ValueError(
+                f"metric: '{self.metric.type}' needs more than texts and references; choose another metric"
+            )
 
     def build(self, backbone, vocabularies):
         from .objective import SelfCriticalObjective

@@ -52,22 +52,6 @@ def test_one_pass_gives_the_distributions_of_separate_passes(family):
                 torch.testing.assert_close(packed[b, slot], expected, atol=CLOSE, rtol=0)
 
 
-@torch.no_grad()
-def test_the_loss_is_the_naive_sum_over_all_predicted_tokens(model):
-    examples = toys.examples()
-    loss = model(batch_of(model, examples))
-    total, count = 0.0, 0
-    for example in examples:
-        x = naive.text_prefix(model.backbone, caption(example))
-        for target in model.generator.reader.targets(example):
-            total -= sum(
-                float(naive.distribution(model.backbone, x, target[:t])[token]) for t, token in enumerate(target)
-            )
-            count += len(target)
-    assert loss.counts == {"generator.loss": count}
-    assert float(loss.sums["generator.loss"]) == pytest.approx(total, rel=1e-5)
-
-
 def test_gradients_of_a_packed_batch_are_those_of_single_questions(model):
     """K questions that share X have the gradients of K separate pairs."""
     examples = toys.examples(3)
