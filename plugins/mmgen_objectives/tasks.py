@@ -167,7 +167,7 @@ class RankedChoices(mmgen.ObjectiveConfig):
 
 
 class RankedAnswers(mmgen.ObjectiveConfig):
-    """As `ranked_choices`, among all answers of the vocabulary (VQA)."""
+    """As `ranked_choices`, among all answers of the vocabulary (VQA). The loss is that of the generator."""
 
     type: Literal["ranked_answers"] = "ranked_answers"
     gives = "label"
