@@ -120,22 +120,15 @@ def _answers(
     return [answer for _, answer in sorted(gather_object(results) if count > 1 else results, key=itemgetter(0))]
 
 
-def write_answers(
-    model: Model,
-    context: StepContext,
-    recipe: Recipe,
-    examples: Sequence[Example],
-    files: Mapping[str, Asked] | None = None,
-) -> None:
-    """Write the answers to examples into the step's folder. `files`: those of `answers_files` to write. All processes
-    call it. A sampled text depends on the run's seed and the example's id alone. torch's random state is as before
-    afterwards. Raises DataError for an example with several prompts: one text is scored, but each prompt would have its
-    own.
+def write_answers(model: Model, context: StepContext, examples: Sequence[Example], files: Mapping[str, Asked]) -> None:
+    """Write the answers to examples into the step's folder. `files`: of `answers_files`. All processes call it. A
+    sampled text depends on the run's seed and the example's id alone. torch's random state is as before afterwards.
+    Raises DataError for an example with several prompts: one text is scored, but each prompt would have its own.
 
     A batch that runs out of memory is split in halves, separately in each process."""
     accelerator = context.accelerator
     model.to(accelerator.device).eval()  # inference mode would keep moved parameters from training later
-    for file, asked in (files or answers_files(recipe, context.name)).items():
+    for file, asked in files.items():
         if several := [e.id for e in examples if isinstance(asked, DecodingConfig) and len({*prompts_of(e)}) > 1]:
             raise DataError(f"example '{several[0]}' has several prompts; a split that is scored needs one per example")
         with torch.inference_mode():
@@ -149,10 +142,12 @@ def answers_files(recipe: Recipe, step: str) -> dict[str, Asked]:
     """`generations.jsonl`, of the texts of each example, best first, or `predictions.jsonl`; and `likelihoods.jsonl`,
     of its references, if a metric judges them -> what is asked for."""
     objective, kind = recipe.predicts(step) or (GENERATOR, "text")
-    texts: dict[str, Asked] = {generations.GENERATIONS: recipe.decoding_of(step)}
-    files = texts if recipe.makes_texts(step) else {generations.PREDICTIONS: objective}
-    judged = any(LIKELIHOOD in config.judges for config in recipe.judging(step).values())
-    return files | ({generations.LIKELIHOODS: likelihoods} if judged else {})
+    files: dict[str, Asked] = {generations.PREDICTIONS: objective}
+    if kind == "text":
+        files = {generations.GENERATIONS: recipe.decoding_of(step)}
+    if any(LIKELIHOOD in config.judges for config in recipe.judging(step).values()):
+        files[generations.LIKELIHOODS] = likelihoods
+    return files
 
 
 def read_answers(recipe: Recipe, step: str, folder: Path) -> list[Generation] | list[Prediction]:

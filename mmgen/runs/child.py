@@ -104,7 +104,7 @@ class Steps:
         if step.evaluate and files:
             if trained:
                 load_step(self.model, recipe, folder, name, self.initial)
-            write_answers(self.model, context, recipe, self.datasets.scored_by(name), files)
+            write_answers(self.model, context, self.datasets.scored_by(name), files)
 
     def _init(self, name: str) -> None:
         """Give the model the weights that a step starts from."""
