@@ -12,7 +12,7 @@ from mmgen.examples import Example
 from mmgen.model import Objectives, compose
 from mmgen.testing import TEXTS, ObjectiveSuite, Tiny, Words
 from mmgen_generators import Causal, Masked
-from mmgen_metrics import CaptionScores, ClipScore
+from mmgen_metrics import CaptionScores, Likelihood
 
 from mmgen_selfcritical import SelfCritical
 
@@ -35,8 +35,8 @@ def model(generator=Masked, column="ROUGE-L"):
     return compose(*parts, texts=TEXTS, objectives=objectives).eval()
 
 
-def batch_of(built, examples):
-    return Collator(built, built.inputs, ("reward",), RngKey(0, "x"))(examples, [0] * len(examples))
+def loss_of(built, examples):
+    return built(Collator(built, built.inputs, ("reward",), RngKey(0, "x"))(examples, [0] * len(examples))).mean
 
 
 def gradient(total, built):
@@ -56,32 +56,30 @@ def log_probability(built, batch, tokens):
 
 @pytest.mark.parametrize("generator", [Masked, Causal])
 def test_the_gradient_is_reinforce_written_out(generator):
-    built, metric = model(generator), OVERLAP.build()
-    batch, total, rewarded, differ = batch_of(built, EXAMPLES), 0.0, 0.0, 0
-    for place, example in enumerate(EXAMPLES):
-        alone = replace(Collator(built, built.inputs, ())([example]), seeds=batch.label("seeds")[place : place + 1])
+    built, total, rewarded, differ = model(generator), 0.0, 0.0, 0
+    for example in EXAMPLES:
+        seed = RngKey(0, "x").draw(example, 0, "reward").getrandbits(62)
+        batch = replace(Collator(built, built.inputs, ())([example]), seeds=torch.tensor([seed]))
         ways = mmgen.Decoding(), mmgen.Decoding(do_sample=True, num_return_sequences=3)
-        texts = [text for way in ways for text in built.generator.generate(built, alone, way)[0]]
-        base, *rewards = metric.score(texts, [example] * 4).per_example["ROUGE-L"]
-        for text, reward in zip(texts[1:], rewards, strict=True):
-            total -= (reward - base) / 100 * log_probability(built, alone, text.tokens) / 3
+        _, *drawn = texts = [text for way in ways for text in built.generator.generate(built, batch, way)[0]]
+        base, *rewards = OVERLAP.build().score(texts, [example] * 4).per_example["ROUGE-L"]
+        for text, reward in zip(drawn, rewards, strict=True):
+            total -= (reward - base) / 100 * log_probability(built, batch, text.tokens) / 3
             rewarded, differ = rewarded + reward / 300, differ + (reward != base)
-    loss = built(batch).mean * len(EXAMPLES)
+    loss = loss_of(built, EXAMPLES) * len(EXAMPLES)
     assert differ >= 3 and loss.item() == pytest.approx(-rewarded, abs=1e-5)
     torch.testing.assert_close(gradient(loss, built), gradient(total, built), atol=1e-5, rtol=1e-4)
 
 
 def test_rewards_that_equal_the_baseline_give_no_gradient():
     built, foreign = model(), [replace(example, targets=("elsewhere",)) for example in EXAMPLES]
-    assert not gradient(built(batch_of(built, foreign)).mean, built).any()
-    assert gradient(built(batch_of(built, EXAMPLES)).mean, built).any()
+    assert not gradient(loss_of(built, foreign), built).any() and gradient(loss_of(built, EXAMPLES), built).any()
 
 
 def test_mistakes_are_one_line():
-    built = model(column="rouge")
     with pytest.raises(DataError, match="^'captioneval' has no column 'rouge' for each text; it has: ROUGE-L, "):
-        built(batch_of(built, EXAMPLES))
+        loss_of(model(column="rouge"), EXAMPLES)
     with pytest.raises(DataError, match="^example 'e0' has a prompt; self_critical needs data without prompts$"):
-        batch_of(built, [replace(EXAMPLES[0], labels={"prompt": ("a",)})])
-    with pytest.raises(ValueError, match="metric: 'clip_score' needs more than texts and references"):
-        SelfCritical(metric=ClipScore(), column="CLIPScore")
+        loss_of(model(), [replace(EXAMPLES[0], labels={"prompt": ("a",)})])
+    with pytest.raises(ValueError, match="metric: 'likelihood' needs more than texts and references"):
+        SelfCritical(metric=Likelihood(), column="perplexity")
