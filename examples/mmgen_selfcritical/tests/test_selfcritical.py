@@ -32,7 +32,7 @@ def model(generator=Masked, column="ROUGE-L"):
     torch.manual_seed(0)
     objectives = Objectives({"reward": SelfCritical(metric=OVERLAP, column=column, samples=3)})
     parts = Tiny(width=32), {"caption": Words()}, generator(max_tokens=6)
-    return compose(*parts, texts=TEXTS, objectives=objectives).eval()
+    return compose(*parts, texts=TEXTS, objectives=objectives)
 
 
 def loss_of(built, examples):
@@ -46,11 +46,11 @@ def gradient(total, built):
 
 def log_probability(built, batch, tokens):
     """A pass for each token: the log of its share of the tokens that may be written."""
-    total, refused = torch.zeros(()), torch.tensor([*built.backbone.forbidden_ids])
+    total, refused = 0.0, torch.tensor([*built.backbone.forbidden_ids])
     for t, token in enumerate(tokens):
         states, _ = built.generator.predicting_states(built, batch, built.generator.reader.lay_out([[tokens[: t + 1]]]))
         shares = built.backbone.logits(states[-1])[: len(built.backbone.tokenizer)].softmax(0)
-        total = total + (shares[token] / shares.index_fill(0, refused, 0.0).sum()).log()
+        total += (shares[token] / shares.index_fill(0, refused, 0.0).sum()).log()
     return total
 
 
