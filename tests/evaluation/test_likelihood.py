@@ -60,31 +60,27 @@ def test_metric_python_command_and_service_answer_alike(tmp_path, no_page):
     totals = [[pytest.approx(sum(text["log_probabilities"]), abs=2e-4) for text in line] for line in lines]
 
     predictor = mmgen.load(tmp_path / PLACE, device="cpu")
-    queries = [
-        {"id": example.id, "caption": example.inputs["caption"][0], "texts": [*example.targets]}
-        for example in Scenes(**data).build().split("test")
-    ]
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps(query) + "\n" for query in queries))
+    examples = Scenes(**data).build().split("test")
+    queries = [{"caption": example.inputs["caption"][0]} for example in examples]
+    asked = [{**query, "texts": e.targets, "id": e.id} for query, e in zip(queries, examples, strict=True)]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in asked))
     done = mmgen_here(tmp_path, "likelihood", PLACE, "in.jsonl", "--out", "out.jsonl")
     assert done.returncode == 0, done.stderr
     written = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    captions = [{"caption": query["caption"]} for query in queries]
-    answers = predictor.likelihood_all(captions, [query["texts"] for query in queries])
+    answers = [answer.as_json() for answer in predictor.likelihood_all(queries, [e.targets for e in examples])]
+    blanks = predictor.fill(queries[0], "what [MASK]?", top=2).as_json()
     with served.client(predictor) as client:
-        bodies = [{"inputs": inputs, "texts": query["texts"]} for inputs, query in zip(captions, queries, strict=True)]
+        bodies = [{"inputs": query, "texts": e.targets} for query, e in zip(queries, examples, strict=True)]
         replies = [client.post("/v1/likelihood", json=body).json() for body in bodies]
-    for total, line, answer, reply in zip(totals, written, answers, replies, strict=True):
-        for ours in (line["texts"], answer.as_json()["texts"], reply["texts"]):
-            assert [text["log_probability"] for text in ours] == total
-            assert ours[0].keys() == {"text", "score", "log_probability", "tokens", "words"}
+        filled = client.post("/v1/fill", json={"inputs": queries[0], "text": "what [MASK]?", "top": 2}).json()
+    for total, *alike in zip(totals, written, answers, replies, strict=True):
+        for answer in alike:
+            assert [text["log_probability"] for text in answer["texts"]] == total
+            assert answer["texts"][0].keys() == {"text", "score", "log_probability", "tokens", "words"}
     assert [line["id"] for line in written] == [line[0]["id"] for line in lines]
-
-    blanks = predictor.fill(captions[0], "what [MASK]?", top=2).as_json()
-    with served.client(predictor) as client:
-        reply = client.post("/v1/fill", json={"inputs": captions[0], "text": "what [MASK]?", "top": 2}).json()
-    assert (reply["texts"], reply["blanks"]) == (blanks["texts"], blanks["blanks"])
-    assert reply["reads"] == "what stands before"
-    done = mmgen_here(tmp_path, "fill", PLACE, "--input", f"caption={captions[0]['caption']}", "--text", "what [MASK]?")
+    assert (filled["texts"], filled["blanks"]) == (blanks["texts"], blanks["blanks"])
+    assert filled["reads"] == "what stands before"
+    done = mmgen_here(tmp_path, "fill", PLACE, "--caption", queries[0]["caption"], "--text", "what [MASK]?")
     assert all(f"{word} {share:.1%}" in done.stdout for word, share in blanks["blanks"][0])
     assert "words of a blank follow from the inputs and what stands before" in done.stderr
 

@@ -1,6 +1,5 @@
 """The texts of a toy model, and a model with memory to write for few examples only."""
 
-
 import pytest
 import torch
 
