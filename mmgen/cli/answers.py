@@ -245,9 +245,8 @@ def _lines(answer: Mapping[str, Any]) -> list[str]:
     if "texts" in answer and "words" in answer["texts"][0]:
         lines = []
         for text in answer["texts"]:
-            kind = f" ({text['kind']})" if "kind" in text else ""
             words = "  ".join(f"{word} {value:.2f}" for word, value in text["words"])
-            lines.append(f"{text['log_probability']:7.2f}{kind}  {text['text']}  ({words})")
+            lines.append(f"{text['log_probability']:7.2f}  {text['text']}  ({words})  {text.get('kind', '')}".rstrip())
         return lines
     if "texts" in answer:
         return [

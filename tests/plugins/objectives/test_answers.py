@@ -175,10 +175,7 @@ def test_texts_are_ranked_by_their_likelihood(config):
     measured = likelihood(network, [replace(e, targets=of) for e, of in zip(asked, texts, strict=True)])
     for prediction, of, row in zip(predictions(network, asked), texts, measured, strict=True):
         shares = torch.tensor([text.log_probability for text in row]).softmax(0).tolist()
-        value, best = prediction.value, shares.index(max(shares))
-        assert prediction.score == pytest.approx(shares[best], abs=1e-5)
-        if config.gives == "choice":
-            assert value == {"choice": best, "probabilities": pytest.approx(shares, abs=1e-5)}
-        else:
-            assert value["label"] == of[best]
-            assert value["probabilities"] == pytest.approx(dict(zip(of, shares, strict=True)), abs=1e-5)
+        best, named = shares.index(max(shares)), dict(zip(of, shares, strict=True))
+        expected = {"choice": best} if config.gives == "choice" else {"label": of[best]}
+        expected["probabilities"] = pytest.approx(shares if config.gives == "choice" else named, abs=1e-5)
+        assert (prediction.value, prediction.score) == (expected, pytest.approx(shares[best], abs=1e-5))
