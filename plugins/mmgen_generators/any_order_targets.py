@@ -61,9 +61,7 @@ class AnyOrderTargets(TextTargets):
 
     def lay_out(self, targets: Sequence[Sequence[Sequence[int]]]) -> Tail:
         """Every place masked: what the first pass over each block reads."""
-        return self._build_tail(
-            targets, [[[True] * len(self._maskable_places(y)) for y in texts] for texts in targets]
-        )[0]
+        return self._build_tail(targets, [[[True] * len(self.maskable_places(y)) for y in texts] for texts in targets])[0]
 
     def lay_out_orders(self, targets: Sequence[Sequence[Sequence[int]]]) -> tuple[Tail, Tensor]:
         """Every pass that writes a text in an order drawn from its tokens, a token in each block: a copy of the text in
@@ -82,14 +80,14 @@ class AnyOrderTargets(TextTargets):
         return replace(tail, labels=labels), (tail.layout.group - 1) // passes
 
     def lay_out_blanks(self, texts: Sequence[Sequence[int]]) -> Tail:
-        noise = [[y[place : place + 1] == [self.mask_id] for place in self._maskable_places(y)] for y in texts]
+        noise = [[y[place : place + 1] == [self.mask_id] for place in self.maskable_places(y)] for y in texts]
         tail, _ = self._build_tail([texts], [noise])
         first = torch.tensor([0, *(y.index(self.mask_id) for y in texts)])[tail.layout.group]
         return replace(tail, labels=tail.labels.masked_fill(tail.offsets != first, -100))
 
     def _draw_ranks(self, target: Sequence[int]) -> list[int]:
         """The place of each token in the order of its block."""
-        places, draw = len(self._maskable_places(target)), random.Random(repr([*target]))
+        places, draw = len(self.maskable_places(target)), random.Random(repr([*target]))
         sizes = [min(self.block, places - first) for first in range(0, places, self.block)]
         return [rank for size in sizes for rank in draw.sample(range(size), size)]
 
@@ -116,14 +114,14 @@ class AnyOrderTargets(TextTargets):
         longest = max(map(len, texts))
         return Targets({}, {PARTIAL: torch.tensor([text + [-1] * (longest - len(text)) for text in texts])})
 
-    def _maskable_places(self, target: Sequence[int]) -> range:
+    def maskable_places(self, target: Sequence[int]) -> range:
         """The places of a target that can be masked."""
         return range(self.canvas(len(target)) - (not self.ends))
 
     def _draw_noise(self, rows: Rows, row: int, number: int, target: Sequence[int]) -> Iterator[bool]:
         """Whether each place of the target with this number is masked. Over the targets and blocks of an example, the
         shares of masked places spread evenly."""
-        places = len(self._maskable_places(target))
+        places = len(self.maskable_places(target))
         if self.block == 1:
             yield from [True] * places
             return

@@ -2,7 +2,6 @@
 read and whose code is not; trained to write the product of a reaction, and the same encoder from nothing."""
 
 import importlib.util
-import json
 from itertools import product
 from pathlib import Path
 from statistics import fmean
@@ -40,8 +39,7 @@ def pretrained(tmp_path_factory):
     if package is None:
         pytest.skip("rxnmapper is not installed; pip install --no-deps rxnmapper==0.4.3")
     source, folder = Path(package.submodule_search_locations[0]) / FOLDER, tmp_path_factory.mktemp("albert")
-    settings, known = json.loads((source / "config.json").read_text()), vars(AlbertConfig())
-    model = AlbertForMaskedLM(AlbertConfig(**{name: value for name, value in settings.items() if name in known}))
+    model = AlbertForMaskedLM(AlbertConfig.from_json_file(source / "config.json"))
     weights = torch.load(source / "pytorch_model.bin", map_location="cpu", weights_only=True)
     assert not model.load_state_dict(weights, strict=False).missing_keys
     model.save_pretrained(folder)
