@@ -61,7 +61,9 @@ class AnyOrderTargets(TextTargets):
 
     def lay_out(self, targets: Sequence[Sequence[Sequence[int]]]) -> Tail:
         """Every place masked: what the first pass over each block reads."""
-        return self._build_tail(targets, [[[True] * len(self.maskable_places(y)) for y in texts] for texts in targets])[0]
+        return self._build_tail(targets, [[[True] * len(self.maskable_places(y)) for y in texts] for texts in targets])[
+            0
+        ]
 
     def lay_out_orders(self, targets: Sequence[Sequence[Sequence[int]]]) -> tuple[Tail, Tensor]:
         """Every pass that writes a text in an order drawn from its tokens, a token in each block: a copy of the text in

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import torch
 
-from mmgen.evaluation.likelihood import likelihoods
 from mmgen.examples import Example, Prediction
 from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
 from mmgen.tensors import Batch, Loss, Targets, apply
@@ -45,12 +44,17 @@ class RankingObjective(Objective):
         return model.generator(model, batch, batch.targets["texts"])
 
     def predict(self, model: Sequencer, batch: Batch, targets: Targets) -> list[Prediction]:
-        measured = likelihoods(model, *self.laid_out(model, batch, targets))
-        shares = [torch.tensor([text.log_probability for text in texts]).softmax(0) for texts in measured]
+        batch, examples = self.laid_out(model, batch, targets)
+        values, reader = model.generator.likelihood(model, batch, examples), model.generator.reader
+        tokens = values.split([len(text) for example in examples for text in reader.targets(example)])
+        totals = torch.stack([of_text.sum() for of_text in tokens]).split(
+            [len(example.targets) for example in examples]
+        )
+        shares = [row.softmax(0) for row in totals]
         if self.reader.known:
             return label_predictions(batch, torch.stack(shares), self.reader.known)
         return [
-            Prediction(id_, {"choice": int(row.argmax()), "probabilities": row.tolist()}, float(row.max()))
+            Prediction(id_, {"choice": int(row.argmax()), "probabilities": row.tolist()}, row.max().item())
             for id_, row in zip(batch.ids, shares, strict=True)
         ]
 
