@@ -28,11 +28,8 @@ class TestMetric(MetricSuite):
 
 
 def test_the_kind_is_said():
-    scores = (
-        Likelihood()
-        .build()
-        .score([[measured("1", "a", -1.0, 0.0, kind="of one drawn order")]], [Example("1", {}, ("a",))])
-    )
+    row = [measured("1", "a", -1.0, 0.0, kind="of one drawn order")]
+    scores = Likelihood().score([row], [Example("1", {}, ("a",))])
     assert scores.notes == ("perplexity: of one drawn order",)
     assert scores.values["perplexity"] == pytest.approx(math.e**0.5)
 

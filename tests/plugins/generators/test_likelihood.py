@@ -42,15 +42,15 @@ def prompted(example):
 @pytest.mark.parametrize("family", toys.families())
 def test_masked_is_the_procedure_written_out_and_the_loss(family):
     """Ragged prefixes, padding, several texts of one input, with prompts and without, all in one pass."""
-    model, examples = toys.model(family), [resolve(example) for example in toys.examples()]
-    for chosen in (examples, [prompted(example) if n % 2 else example for n, example in enumerate(examples)]):
-        for example, values in zip(chosen, likelihood(model, chosen), strict=True):
-            x, expected = naive.text_prefix(model.backbone, example.inputs["caption"]), []
-            for number, target in enumerate(model.generator.reader.targets(example)):
-                prompt = model.backbone.encode_text("".join(example.labels.get("prompt", ())[number : number + 1]))
-                for t, token in enumerate(target):
-                    expected.append(naive.distribution(model.backbone, x, target[:t], prompt)[token])
-            assert_close(values, expected)
+    model = toys.model(family)
+    examples = [resolve(prompted(example) if n % 2 else example) for n, example in enumerate(toys.examples())]
+    for example, values in zip(examples, likelihood(model, examples), strict=True):
+        x, expected = naive.text_prefix(model.backbone, example.inputs["caption"]), []
+        for number, target in enumerate(model.generator.reader.targets(example)):
+            prompt = model.backbone.encode_text("".join(example.labels.get("prompt", ())[number : number + 1]))
+            shares = [naive.distribution(model.backbone, x, target[:t], prompt) for t in range(len(target))]
+            expected += [share[token] for share, token in zip(shares, target, strict=True)]
+        assert_close(values, expected)
 
 
 def last_states(model, example, tail):
