@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import torch
 
-from mmgen.examples import Example, Prediction
+from mmgen.examples import Prediction, ResolvedExample
 from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
 from mmgen.tensors import Batch, Loss, Targets, apply
 
@@ -58,8 +58,8 @@ class RankingObjective(Objective):
             for id_, row in zip(batch.ids, shares, strict=True)
         ]
 
-    def laid_out(self, model: Sequencer, batch: Batch, targets: Targets) -> tuple[Batch, list[Example]]:
+    def laid_out(self, model: Sequencer, batch: Batch, targets: Targets) -> tuple[Batch, list[ResolvedExample]]:
         """The batch with the texts of each example behind its inputs, in one row; the examples with these texts."""
-        examples = [Example(id_, {}, tuple(texts)) for id_, texts in zip(batch.ids, targets.texts, strict=True)]
+        examples = [ResolvedExample(id_, {}, tuple(texts)) for id_, texts in zip(batch.ids, targets.texts, strict=True)]
         tail = apply(model.generator.reader.collate(Rows(examples)), lambda tensor: tensor.to(model.device))
         return replace(batch, targets={"texts": tail}), examples
