@@ -264,6 +264,7 @@ class TrainedConfig(PartConfig):
     over_batch       whether its loss compares the rows of a batch: an update then has one micro-batch
     exports_weights  whether another objective, with the key `init_from`, may start from its
                      `Objective.hidden_layer`
+    asks_generator   whether it asks the recipe's generator; it may then predict with weights that were trained to write
     """
 
     gives: ClassVar[Gives | None] = None
@@ -273,6 +274,7 @@ class TrainedConfig(PartConfig):
     pools: ClassVar[bool] = False
     over_batch: ClassVar[bool] = False
     exports_weights: ClassVar[bool] = False
+    asks_generator: ClassVar[bool] = False
 
     def hidden(self, inputs: Mapping[str, EmbedderConfig]) -> tuple[str, ...]:
         """The step's inputs that it masks."""

@@ -126,6 +126,10 @@ class TextTargets(TargetReader):
         """How many slots `lay_out` gives a target of T tokens, its end included. By default T."""
         return tokens
 
+    def lay_out_blanks(self, texts: Sequence[Sequence[int]]) -> Tail:
+        """K texts with `mask_id` at blanks in one row, as slots that predict the first blank of each."""
+        return self.lay_out([[text[: text.index(self.mask_id) + 1] for text in texts]])
+
     def collate(self, rows: Rows) -> Targets:
         self._tokenise([text for example in rows.examples for text in example.targets])  # one call is cheaper than many
         tail, labels = self.lay_out([self.targets(example) for example in rows.examples]), dict[str, Tensor]()
@@ -275,17 +279,12 @@ class Generator(Objective):
         return log_probabilities(model.backbone, *self.predicting_states(model, batch, tail))
 
     def blank_states(self, model: Sequencer, batch: Batch, texts: Sequence[Sequence[int]]) -> Tensor:
-        """(K, H) the states that predict the first blank of each of K texts for the input of a batch of one: token ids
-        with `mask_id` at blanks, the end last. Raises UnavailableError for a generator that cannot."""
-        if not self.reads_as_laid_out:
+        """(K, H) the states that predict the first blank of each of K texts for the input of a batch of one, behind its
+        prompt: token ids with `mask_id` at blanks, the end last. Raises UnavailableError for a generator that cannot.
+        """
+        if not self.reads_as_laid_out and type(self.reader).lay_out_blanks is TextTargets.lay_out_blanks:
             raise UnavailableError(f"{type(self).__name__} fills no blanks")
-        return self._states_at_blanks(
-            model, batch, self.reader.lay_out([[t[: t.index(self.reader.mask_id) + 1] for t in texts]])
-        )
-
-    def _states_at_blanks(self, model: Sequencer, batch: Batch, tail: Tail) -> Tensor:
-        """(n, H) the states of the slots that predict blanks, behind the prompt of the batch."""
-        tail = apply(tail, lambda tensor: tensor.to(model.device))
+        tail = apply(self.reader.lay_out_blanks(texts), lambda tensor: tensor.to(model.device))
         if (prompts := batch.label(PROMPT)) is not None:
             tail = behind_prompts(tail, prompts[:, :1].expand(-1, int(tail.layout.group.max()), -1), self.reader.pad_id)
         states, target_ids = self.predicting_states(model, batch, tail)

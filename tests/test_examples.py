@@ -78,13 +78,13 @@ def test_their_own_tests_pass(environment, folder):
         (folder / name / name).rename(folder / name / "sources")
     done = environment.pytest(*(folder / name for name in PACKAGES), cwd=folder)
     assert done.returncode == 0, done.stdout[-3000:]
-    assert int(done.stdout.split(" passed")[0].split()[-1]) >= 180
+    assert int(done.stdout.split(" passed")[0].split()[-1]) >= 165
 
 
 def test_their_recipes_hold(environment, folder):
     recipes = [path for name in PACKAGES for path in (folder / name).glob("*.toml") if path.name != "pyproject.toml"]
     done = environment.mmgen("check", *map(str, recipes), cwd=folder)
-    assert done.stdout == "10 configurations in 6 recipes: no errors\n", done.stderr
+    assert done.stdout == "11 configurations in 7 recipes: no errors\n", done.stderr
 
 
 def test_a_stopped_recurrent_step_ends_with_the_same_bits(rivals, environment):

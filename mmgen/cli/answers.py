@@ -115,23 +115,13 @@ def predict(form: str | None, data: Path | None, split: str | None, **options: A
 
 
 @click.command()
-@run_argument
-@click.argument("file", type=FILE)
-@repeated("--step", "steps", "NAME", "The step whose weights to use; by default the best one that reads these inputs.")
-@out_options
-def likelihood(run: Path, file: Path, steps: Sequence[str], out: Path | None) -> None:
+@query_options
+def likelihood(**options: Any) -> None:
     """Say how probable given texts are.
 
-    FILE has lines of JSON with the inputs of a step of the run folder RUN, and "text" or a list of "texts". The answers
-    have the log-probability of each text, of its tokens and of its words."""
-    from ..files import refuse_overwriting
-    from ..inference.load import load_for
-    from ..inference.predictor import Predictor
-    from ..inference.query import read_sources, with_texts_of_line
-
-    refuse_overwriting("--out", out, [file])
-    queries = [with_texts_of_line(query) for query in read_sources([file])]
-    answer_all(load_for(run, queries, steps[-1] if steps else None), queries, out, Predictor.measure)
+    SOURCES are JSONL files whose lines have the inputs of a step of the run folder RUN, and "text" or a list of
+    "texts". The answers have the log-probability of each text, of its tokens and of its words."""
+    _answer(writes=True, measures=True, **options)
 
 
 @click.command()
@@ -158,10 +148,11 @@ def _answer(
     n: int | None = None,
     seed: int | None = None,
     writes: bool = False,
+    measures: bool = False,
     blanks: tuple[str, int] | None = None,
 ) -> None:
-    """Answer queries: write `n` texts for each, drawn with `seed`; fill the blanks of a text with so many words; or
-    predict."""
+    """Answer queries: write `n` texts for each, drawn with `seed`; measure the texts of each; fill the blanks of a text
+    with so many words; or predict."""
     pairs = [*pairs, *([f"caption={caption}"] if caption else [])]
     if not sources and not pairs:
         raise MmgenError("no input; give a picture, a folder, a JSONL file, --input NAME=VALUE, or --caption")
@@ -172,17 +163,19 @@ def _answer(
     from ..inference.answers import shard_path
     from ..inference.load import load_for
     from ..inference.predictor import Predictor
-    from ..inference.query import named_values, read_sources
+    from ..inference.query import named_values, read_sources, with_texts_of_line
     from ..recipe.layers import setting_table
 
     refuse_overwriting("--out", out, sources)
     queries = read_sources(sources, named_values(pairs))
+    if measures:
+        queries = [with_texts_of_line(query) for query in queries]
     predictor = load_for(run, queries, steps[-1] if steps else None, sets, writes)
-    decoding: DecodingConfig | Task | None = None
+    decoding: DecodingConfig | Task | None = Predictor.measure if measures else None
     if blanks:
         queries = [replace(query, texts=blanks[:1]) for query in queries]
         decoding = partial(Predictor.fill_blanks, top=blanks[1])
-    elif writes:
+    elif writes and not measures:
         keys = [key for setting in sets for key in setting_table(setting)[0].get("decoding", {})]
         decoding = predictor.decoding(n, {key: getattr(predictor.recipe.decoding, key) for key in keys})
     first, last = (len(queries) * number // part.count for number in (part.number - 1, part.number))
@@ -252,9 +245,8 @@ def _lines(answer: Mapping[str, Any]) -> list[str]:
     if "texts" in answer and "words" in answer["texts"][0]:
         lines = []
         for text in answer["texts"]:
-            kind = f" ({text['kind']})" if "kind" in text else ""
             words = "  ".join(f"{word} {value:.2f}" for word, value in text["words"])
-            lines.append(f"{text['log_probability']:7.2f}{kind}  {text['text']}  ({words})")
+            lines.append(f"{text['log_probability']:7.2f}  {text['text']}  ({words})  {text.get('kind', '')}".rstrip())
         return lines
     if "texts" in answer:
         return [

@@ -102,5 +102,5 @@ def seeded(*place: object) -> Iterator[None]:
     current one is restored, and none if CUDA is not in use."""
     in_use = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
     with torch.random.fork_rng(in_use):
-        torch.manual_seed(seed_from(*place))
+        draw_from(torch.device("cuda" if in_use else "cpu"), *place)
         yield

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
@@ -37,14 +35,15 @@ log = logging.getLogger("mmgen")
 # for progress and errors: the activity, its unit, and what to do if memory runs out
 WRITING, PREDICTING = ("writing", "texts", ADVICE_FEWER_TEXTS), ("predicting", "examples", ADVICE_SMALLER)
 READING = ("reading references", "examples", ADVICE_SMALLER)
-Way = Callable[[Model, Batch, Sequence[Example]], list[Any]]  # answers to a batch, collated as for training
+# texts, by decoding options; the predictions of an objective; or what a function makes of a batch with its targets
+Asked = DecodingConfig | str | Callable[[Model, Batch, Sequence[Example]], list[Any]]
 
 
 @torch.inference_mode()
 def generate(
     model: Model,
     examples: Sequence[Example],
-    options: DecodingConfig | str | Way | None = None,
+    options: Asked | None = None,
     inputs: Sequence[str] | None = None,
     batch_size: int = BATCH_SIZE,
 ) -> list[list[Generation]]:
@@ -79,14 +78,13 @@ def likelihood(
 
 def _answers(
     model: Model,
-    asked: DecodingConfig | str | Way,
+    asked: Asked,
     examples: Sequence[Example],
     inputs: Sequence[str],
     batch_size: int,
     context: StepContext | None = None,
 ) -> list[Any]:
-    """The answers of a model in eval mode: texts, by decoding options, the predictions of an objective, or what a
-    function makes of targets. For a step, each process has its share of the batches."""
+    """The answers of a model in eval mode. For a step, each process has its share of the batches."""
     objective, (where, unit, advice) = (asked, PREDICTING) if isinstance(asked, str) else (GENERATOR, WRITING)
     reads_targets = isinstance(asked, str) or model.generator.reader.reads_prompts
     collate = Collator(model, inputs, [objective] * reads_targets, predicting=True)
@@ -122,51 +120,34 @@ def _answers(
     return [answer for _, answer in sorted(gather_object(results) if count > 1 else results, key=itemgetter(0))]
 
 
-def write_answers(model: Model, context: StepContext, recipe: Recipe, examples: Sequence[Example]) -> None:
-    """Write `generations.jsonl` or `predictions.jsonl` in the step's folder: the texts of each example, best first, or
-    its prediction. All processes call it. A sampled text depends on the run's seed and the example's id alone. torch's
-    random state is as before afterwards. Raises DataError for an example with several prompts: one text is scored, but
-    each prompt would have its own.
+def write_answers(model: Model, context: StepContext, examples: Sequence[Example], files: Mapping[str, Asked]) -> None:
+    """Write the answers to examples into the step's folder. `files`: of `answers_files`. All processes call it. A
+    sampled text depends on the run's seed and the example's id alone. torch's random state is as before afterwards.
+    Raises DataError for an example with several prompts: one text is scored, but each prompt would have its own.
 
     A batch that runs out of memory is split in halves, separately in each process."""
-    objective, kind = recipe.predicts(context.name) or (GENERATOR, "text")
-    asked: DecodingConfig | str = recipe.decoding_of(context.name) if kind == "text" else objective
-    if several := [e.id for e in examples if kind == "text" and len({*prompts_of(e)}) > 1]:
-        raise DataError(f"example '{several[0]}' has several prompts; a split that is scored needs one per example")
-    _write(model, context, examples, asked, _answers_file(recipe, context.name))
-
-
-def write_likelihoods(model: Model, context: StepContext, recipe: Recipe, examples: Sequence[Example]) -> None:
-    """Write `likelihoods.jsonl` in the step's folder: of each example's targets. All processes call it."""
-    _write(model, context, examples, likelihoods, generations.LIKELIHOODS)
-
-
-def _write(
-    model: Model, context: StepContext, examples: Sequence[Example], asked: DecodingConfig | str | Way, file: str
-) -> None:
     accelerator = context.accelerator
     model.to(accelerator.device).eval()  # inference mode would keep moved parameters from training later
-    with torch.inference_mode():
-        answers = _answers(model, asked, examples, context.step.inputs, BATCH_SIZE, context)
-    if accelerator.is_main_process:
-        lines = (
-            generations.as_line(answer) if isinstance(answer, list) else json.dumps(asdict(answer), ensure_ascii=False)
-            for answer in answers
-        )
-        write_text(context.folder / file, "".join(line + "\n" for line in lines))
-    accelerator.wait_for_everyone()
+    for file, asked in files.items():
+        if several := [e.id for e in examples if isinstance(asked, DecodingConfig) and len({*prompts_of(e)}) > 1]:
+            raise DataError(f"example '{several[0]}' has several prompts; a split that is scored needs one per example")
+        with torch.inference_mode():
+            answers = _answers(model, asked, examples, context.step.inputs, BATCH_SIZE, context)
+        if accelerator.is_main_process:
+            write_text(context.folder / file, "".join(generations.as_line(answer) + "\n" for answer in answers))
+        accelerator.wait_for_everyone()
 
 
-def answers_files(recipe: Recipe, step: str) -> Mapping[str, Callable[..., None]]:
-    """The files of a step's texts or predictions, and of its references' likelihoods if a metric judges them -> the
-    function that writes the file into the step's folder."""
-    judged = any(LIKELIHOOD in config.judges for config in recipe.judging(step).values())
-    likelihoods_file = {generations.LIKELIHOODS: write_likelihoods} if judged else {}
-    return {_answers_file(recipe, step): write_answers, **likelihoods_file}
-
-
-def _answers_file(recipe: Recipe, step: str) -> str:
-    return generations.GENERATIONS if recipe.makes_texts(step) else generations.PREDICTIONS
+def answers_files(recipe: Recipe, step: str) -> dict[str, Asked]:
+    """`generations.jsonl`, of the texts of each example, best first, or `predictions.jsonl`; and `likelihoods.jsonl`,
+    of its references, if a metric judges them -> what is asked for."""
+    objective, kind = recipe.predicts(step) or (GENERATOR, "text")
+    files: dict[str, Asked] = {generations.PREDICTIONS: objective}
+    if kind == "text":
+        files = {generations.GENERATIONS: recipe.decoding_of(step)}
+    if any(LIKELIHOOD in config.judges for config in recipe.judging(step).values()):
+        files[generations.LIKELIHOODS] = likelihoods
+    return files
 
 
 def read_answers(recipe: Recipe, step: str, folder: Path) -> list[Generation] | list[Prediction]:

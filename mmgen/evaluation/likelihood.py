@@ -54,9 +54,11 @@ def fill(model: Model, batch: Batch, text: str, top: int) -> tuple[list[Generati
     partial = [*generator.reader.with_blanks(text), backbone.end_id]
     places = [place for place, token in enumerate(partial) if token == backbone.mask_id]
     refused = [*backbone.forbidden_ids, backbone.end_id]
-    texts, totals, words = [partial], torch.zeros(1, device=model.device), []
+    texts, totals, words = torch.tensor([partial], device=model.device), torch.zeros(1, device=model.device), []
     for place in places:
-        logits = backbone.logits(generator.blank_states(model, batch, texts)).float()[:, : len(backbone.tokenizer)]
+        logits = backbone.logits(generator.blank_states(model, batch, texts.tolist())).float()[
+            :, : len(backbone.tokenizer)
+        ]
         values = logits.log_softmax(-1)
         values[:, refused] = -torch.inf
         best, ids = values[0].topk(min(top, int(values[0].isfinite().sum())))
@@ -65,13 +67,10 @@ def fill(model: Model, batch: Batch, text: str, top: int) -> tuple[list[Generati
         )
         sums = (totals.unsqueeze(1) + values).flatten()
         totals, flat = sums.topk(min(max(top, BEAMS), int(sums.isfinite().sum())))
-        rows, tokens = flat // values.shape[1], flat % values.shape[1]
-        texts = [
-            [*texts[row][:place], token, *texts[row][place + 1 :]]
-            for row, token in zip(rows.tolist(), tokens.tolist(), strict=True)
-        ]
+        texts = texts[flat // values.shape[1]]
+        texts[:, place] = flat % values.shape[1]
     fillings = [
         Generation(batch.ids[0], backbone.decode_text(filled), tuple(filled), total / len(places))
-        for filled, total in zip(texts, totals.tolist(), strict=True)
+        for filled, total in zip(texts[:top].tolist(), totals.tolist(), strict=False)
     ]
-    return fillings[:top], words
+    return fillings, words

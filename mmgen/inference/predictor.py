@@ -162,13 +162,13 @@ class Predictor:
         batch = self._of_targets.batch([prepared.read for prepared in group]).to(self.model.device)
         answers = []
         for prepared, texts in zip(group, likelihoods(self.model, batch, examples), strict=True):
-            limit, remarks = self.model.generator.max_tokens - 1, prepared.answer.remarks
-            remarks += tuple(
-                remark for text in texts for remark in remarks_on_text(f"'{text.text:.40}'", text.text, limit, backbone)
-            )
-            answers.append(
-                replace(prepared.answer, texts=tuple(spelt(text, backbone) for text in texts), remarks=remarks)
-            )
+            remarks = [*prepared.answer.remarks]
+            for text in texts:
+                remarks += remarks_on_text(
+                    f"'{text.text:.40}'", text.text, self.model.generator.max_tokens - 1, backbone
+                )
+            measured = tuple(spelt(text, backbone) for text in texts)
+            answers.append(replace(prepared.answer, texts=measured, remarks=tuple(remarks)))
         return answers
 
     def fill_blanks(self, group: Sequence[Prepared], top: int) -> list[Answer]:

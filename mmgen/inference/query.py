@@ -60,7 +60,7 @@ def _query_of(value: Any, name: str) -> Query | Example:
     return Query(str(value) if isinstance(value, str | Path) else name, {PICTURE: value})
 
 
-def with_texts(query: Query | Example, texts: Any) -> Query | Example:
+def with_texts(query: Query | Example, texts: Any) -> Any:
     """The query about these texts. Raises DataError for anything else than texts."""
     if not isinstance(texts, list | tuple) or not texts or not all(isinstance(text, str) for text in texts):
         raise DataError(f"{getattr(query, 'where', query.id)}: 'texts' must be a list of strings, not {texts!r:.60}")
@@ -75,8 +75,7 @@ def with_texts_of_line(query: Query) -> Query:
     text, texts = inputs.pop("text", None), inputs.pop("texts", None)
     if text is None and texts is None:
         raise DataError(f'{query.where}: no text; add "text", or a list of "texts"')
-    changed: Any = with_texts(query, [text] if texts is None else texts)
-    return replace(changed, inputs=inputs)
+    return with_texts(replace(query, inputs=inputs), [text] if texts is None else texts)
 
 
 def read_sources(sources: Sequence[Path], inputs: Mapping[str, Any] | None = None) -> list[Query]:

@@ -32,8 +32,10 @@ def _decoding_problems(recipe: Recipe) -> Iterator[Wrong]:
         if recipe.generator:
             for option, wrong in recipe.generator.refuses(recipe.decoding_of(name)).items():
                 yield ("steps", name, "decoding", option), wrong
-        elif recipe.generator is None and GENERATOR in step.objectives:
-            message = f"is missing, and step '{name}' trains it: add a table [generator], or name its objectives"
+        elif recipe.generator is None and any(
+            head == GENERATOR or recipe.objectives[head].asks_generator for head in step.objectives
+        ):
+            message = f"is missing, and step '{name}' needs it: add a table [generator], or name other objectives"
             yield (GENERATOR,), message
             return
 
@@ -104,7 +106,10 @@ def _untrained_problems(recipe: Recipe, name: str) -> Iterator[Wrong]:
     if recipe.training and step.training != recipe.training:
         yield ("training",), "has no effect, because the step trains nothing; remove it"
     for key in ("inputs", "objectives"):
-        for listed in sorted({*getattr(step, key)} - {*getattr(recipe.steps[step.start], key)}):
+        before = {*getattr(recipe.steps[step.start], key)}
+        if GENERATOR in before:
+            before |= {name for name, head in recipe.objectives.items() if head.asks_generator}
+        for listed in sorted({*getattr(step, key)} - before):
             message = f"is not in the {key} of step '{step.start}', whose weights this step has; remove it"
             yield (key,), f"'{listed}' {message}"
 

@@ -24,7 +24,7 @@ from ..configs import LIKELIHOOD
 from ..data.datasets import Datasets
 from ..errors import as_mmgen_error, blame
 from ..evaluation import score
-from ..evaluation.answers import answers_files, read_answers
+from ..evaluation.answers import answers_files, read_answers, write_answers
 from ..model import Model
 from ..parts import Metric
 from ..progress import Bars, Progress
@@ -100,12 +100,11 @@ class Steps:
         else:
             self._init(name)
             train.train(self.model, context, [*self.datasets.sources(name).values()])
-        files = {file: write for file, write in answers_files(recipe, name).items() if not folder.finished(name, file)}
+        files = {file: asked for file, asked in answers_files(recipe, name).items() if not folder.finished(name, file)}
         if step.evaluate and files:
             if trained:
                 load_step(self.model, recipe, folder, name, self.initial)
-            for write in files.values():
-                write(self.model, context, recipe, self.datasets.scored_by(name))
+            write_answers(self.model, context, self.datasets.scored_by(name), files)
 
     def _init(self, name: str) -> None:
         """Give the model the weights that a step starts from."""

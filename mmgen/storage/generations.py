@@ -21,10 +21,12 @@ OF_REFERENCES = TypeAdapter(Annotated[list[Likelihood], Field(min_length=1)])  #
 PREDICTION = TypeAdapter(Prediction)  # a line of predictions.jsonl
 
 
-def as_line(texts: Sequence[Generation]) -> str:
-    """The texts of one example, or the likelihoods of its references, as a line without default values."""
-    adapter: TypeAdapter[Any] = OF_REFERENCES if isinstance(texts[0], Likelihood) else TEXTS
-    return json.dumps(adapter.dump_python([*texts], exclude_defaults=True), ensure_ascii=False)
+def as_line(answer: Prediction | Sequence[Generation]) -> str:
+    """The texts of one example, the likelihoods of its references, or its prediction; without default values."""
+    adapter: TypeAdapter[Any] = PREDICTION
+    if not isinstance(answer, Prediction):
+        adapter, answer = (OF_REFERENCES if isinstance(answer[0], Likelihood) else TEXTS), [*answer]
+    return json.dumps(adapter.dump_python(answer, exclude_defaults=True), ensure_ascii=False)
 
 
 def read(folder: Path) -> list[list[Generation]]:

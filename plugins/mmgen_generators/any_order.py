@@ -74,27 +74,21 @@ class AnyOrderGenerator(Generator):
         """As of texts written in one order, drawn from each text: every token given those before it in the order, and
         the end by the length. Over orders the mean is a lower bound of the log-probability, and minus that of the loss.
         """
-        texts = [self.reader.targets(example) for example in examples]
-        most = max(map(len, texts))
-        tail, text = self.reader.lay_out_orders(texts)
-        tail, text = apply(tail, lambda tensor: tensor.to(model.device)), text.to(model.device)
-        values = log_probabilities(model.backbone, *self.predicting_states(model, batch, tail))
+        targets, reader = [self.reader.targets(example) for example in examples], self.reader
+        tail, text = reader.lay_out_orders(targets)
         predicted = tail.labels != -100
-        row = predicted.nonzero()[:, 0]
-        table = values.new_zeros(len(texts), most, self.max_tokens)
-        table[row, text[predicted], tail.offsets[predicted]] = values
-        lengths = torch.tensor([[*map(len, row)] + [0] * (most - len(row)) for row in texts], device=model.device)
-        last = (lengths - 1).clamp(min=0).unsqueeze(2)
-        if self.reader.ends:  # every place behind the end has an end token too
-            after = torch.arange(self.max_tokens, device=model.device) > last
-            table.scatter_add_(2, last, (table * after).sum(2, keepdim=True))
-        else:
-            of_lengths = self.length_log_probs(model.encode(batch).first).unsqueeze(1).expand(-1, most, -1)
-            table.scatter_(2, last, of_lengths.gather(2, last))
-        return table[torch.arange(self.max_tokens, device=model.device) < lengths.unsqueeze(2)]
-
-    def blank_states(self, model: Sequencer, batch: Batch, texts: Sequence[Sequence[int]]) -> Tensor:
-        return self._states_at_blanks(model, batch, self.reader.lay_out_blanks(texts))
+        places = [predicted.nonzero()[:, 0], text[predicted], tail.offsets[predicted]]  # row, text and place
+        tail = apply(tail, lambda tensor: tensor.to(model.device))
+        values = log_probabilities(model.backbone, *self.predicting_states(model, batch, tail)).tolist()
+        known = dict(zip(zip(*(place.tolist() for place in places), strict=True), values, strict=True))
+        lengths = None if reader.ends else self.length_log_probs(model.encode(batch).first).tolist()
+        results = list[float]()
+        for row, texts in enumerate(targets):
+            for number, y in enumerate(texts):
+                chain, size = [known[row, number, place] for place in reader.maskable_places(y)], len(y) - 1
+                # every place behind the end has an end token too
+                results += [*chain[:size], sum(chain[size:]) if lengths is None else lengths[row][size]]
+        return torch.tensor(results, device=model.device)
 
     def generate(self, model: Sequencer, batch: Batch, options: AnyOrderDecoding) -> list[list[Generation]]:
         return write(self, model, batch, options)

@@ -61,39 +61,35 @@ class AnyOrderTargets(TextTargets):
 
     def lay_out(self, targets: Sequence[Sequence[Sequence[int]]]) -> Tail:
         """Every place masked: what the first pass over each block reads."""
-        return self._build_tail(
-            targets, [[[True] * len(self._maskable_places(y)) for y in texts] for texts in targets]
-        )[0]
+        return self._build_tail(targets, [[[True] * len(self.maskable_places(y)) for y in texts] for texts in targets])[
+            0
+        ]
 
     def lay_out_orders(self, targets: Sequence[Sequence[Sequence[int]]]) -> tuple[Tail, Tensor]:
         """Every pass that writes a text in an order drawn from its tokens, a token in each block: a copy of the text in
         which one token of every block is predicted. Also the index (B, S) of each slot's text in its row."""
-        copies, passes = [], min(self.block, max(len(self._maskable_places(y)) for row in targets for y in row))
-        noise, skipped = [], []
-        for row in targets:
-            ranks = [self._draw_ranks(y) for y in row]
-            copies.append([y for y in row for _ in range(passes)])
-            noise.append([[rank >= number for rank in ranks_of] for ranks_of in ranks for number in range(passes)])
-            skipped.append([[rank > number for rank in ranks_of] for ranks_of in ranks for number in range(passes)])
-        tail, _ = self._build_tail(copies, noise)
-        later, _ = self._build_tail(copies, skipped)
-        return replace(tail, labels=tail.labels.masked_fill(later.labels != -100, -100)), (
-            tail.layout.group - 1
-        ) // passes
+        ranks = [[self._draw_ranks(y) for y in row] for row in targets]
+        passes = min(self.block, max(len(of_text) for row in ranks for of_text in row))
+        copies = [[y for y in row for _ in range(passes)] for row in targets]
+        (tail, _), (later, _) = (
+            self._build_tail(
+                copies,
+                [[[rank >= n + after for rank in of_text] for of_text in row for n in range(passes)] for row in ranks],
+            )
+            for after in (0, 1)
+        )
+        labels = tail.labels.masked_fill(later.labels != -100, -100)
+        return replace(tail, labels=labels), (tail.layout.group - 1) // passes
 
     def lay_out_blanks(self, texts: Sequence[Sequence[int]]) -> Tail:
-        """K texts with blanks in one row; the first blank of each is predicted."""
-        noise = [[token == self.mask_id for token in y[: len(self._maskable_places(y))]] for y in texts]
-        noise = [
-            row + [False] * (len(self._maskable_places(y)) - len(row)) for row, y in zip(noise, texts, strict=True)
-        ]
+        noise = [[y[place : place + 1] == [self.mask_id] for place in self.maskable_places(y)] for y in texts]
         tail, _ = self._build_tail([texts], [noise])
         first = torch.tensor([0, *(y.index(self.mask_id) for y in texts)])[tail.layout.group]
         return replace(tail, labels=tail.labels.masked_fill(tail.offsets != first, -100))
 
     def _draw_ranks(self, target: Sequence[int]) -> list[int]:
         """The place of each token in the order of its block."""
-        places, draw = len(self._maskable_places(target)), random.Random(repr([*target]))
+        places, draw = len(self.maskable_places(target)), random.Random(repr([*target]))
         sizes = [min(self.block, places - first) for first in range(0, places, self.block)]
         return [rank for size in sizes for rank in draw.sample(range(size), size)]
 
@@ -120,14 +116,14 @@ class AnyOrderTargets(TextTargets):
         longest = max(map(len, texts))
         return Targets({}, {PARTIAL: torch.tensor([text + [-1] * (longest - len(text)) for text in texts])})
 
-    def _maskable_places(self, target: Sequence[int]) -> range:
+    def maskable_places(self, target: Sequence[int]) -> range:
         """The places of a target that can be masked."""
         return range(self.canvas(len(target)) - (not self.ends))
 
     def _draw_noise(self, rows: Rows, row: int, number: int, target: Sequence[int]) -> Iterator[bool]:
         """Whether each place of the target with this number is masked. Over the targets and blocks of an example, the
         shares of masked places spread evenly."""
-        places = len(self._maskable_places(target))
+        places = len(self.maskable_places(target))
         if self.block == 1:
             yield from [True] * places
             return

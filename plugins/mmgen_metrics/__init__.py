@@ -1,12 +1,15 @@
 """Configs of metrics of texts: scores of captions as in COCO's evaluation, diversity, perplexity, CLIPScore, and
 whether a model answers the questions; and the command `mmgen score`."""
 
+import math
 from typing import Annotated, ClassVar, Literal
 
+from mmgen_vision.configs import ScoringConfig
 from pydantic import Field
 
 import mmgen
 from mmgen.configs import PathOrName
+from mmgen.examples import Scores
 from mmgen.files import not_downloaded
 
 
@@ -47,7 +50,7 @@ class Diversity(mmgen.MetricConfig):
         return DiversityMetric()
 
 
-class Likelihood(mmgen.MetricConfig):
+class Likelihood(ScoringConfig):
     """How probable the references are: perplexity by token, ends included. It reads no generated text."""
 
     type: Literal["likelihood"] = "likelihood"
@@ -56,14 +59,15 @@ class Likelihood(mmgen.MetricConfig):
     judges_fit = False
 
     def of_sums(self, name, sums):
-        from .likelihood import perplexity
+        """Of log-probabilities and numbers of tokens (..., 2) that are summed over texts."""
+        return {name: math.e ** -(sums[..., 0] / sums[..., 1])}
 
-        return {name: perplexity(sums)}
-
-    def build(self):
-        from .likelihood import LikelihoodMetric
-
-        return LikelihoodMetric()
+    def score(self, likelihoods, examples):
+        sums = [[sum(t.log_probability for t in texts), sum(len(t.tokens) for t in texts)] for texts in likelihoods]
+        total, tokens = (sum(column) for column in zip(*sums, strict=True))
+        kinds = {text.kind for texts in likelihoods for text in texts} - {"exact"}
+        notes = tuple(f"perplexity: {kind}" for kind in sorted(kinds))
+        return Scores({"perplexity": math.exp(-total / tokens)}, {}, notes, {"perplexity": sums})
 
 
 class ClipScore(mmgen.MetricConfig):

@@ -13,6 +13,8 @@ from .tasks import (
     AnswerClasses,
     MultipleChoice,
     PhraseRegions,
+    RankedAnswers,
+    RankedChoices,
     RegionChoice,
     RegionClasses,
     SentenceImage,
@@ -99,4 +101,4 @@ class MaskedRegions(mmgen.ObjectiveConfig):
 def register_objectives():
     masked = [MaskedWords, MaskedRegions, RegionClasses]
     heads = [AnswerClasses, TrueOrFalse, TextAssignment, SentenceImage, MultipleChoice, RegionChoice, PhraseRegions]
-    return [*masked, *heads]
+    return [*masked, *heads, RankedAnswers, RankedChoices]

@@ -150,6 +150,36 @@ class MultipleChoice(mmgen.ObjectiveConfig):
         return _without_reader(self.choice, inputs)
 
 
+class RankedChoices(mmgen.ObjectiveConfig):
+    """Which of several texts is the answer (VCR), without a head: the one that the recipe's generator writes with the
+    highest probability. The loss is minus the log-probability of the right one."""
+
+    type: Literal["ranked_choices"] = "ranked_choices"
+    gives = "choice"
+    required_labels = ("choices", "choice")
+    query_labels = ("choices",)
+    asks_generator = True
+
+    def build(self, backbone, vocabularies):
+        from .ranking import RankingObjective
+
+        return RankingObjective()
+
+
+class RankedAnswers(mmgen.ObjectiveConfig):
+    """As `ranked_choices`, among all answers of the vocabulary (VQA). The loss is that of the generator."""
+
+    type: Literal["ranked_answers"] = "ranked_answers"
+    gives = "label"
+    required_labels = ("answers",)
+    asks_generator = True
+
+    def build(self, backbone, vocabularies):
+        from .ranking import RankingObjective
+
+        return RankingObjective(vocabularies["answers"])
+
+
 class RegionChoice(mmgen.ObjectiveConfig):
     """Which region an expression refers to (RefCOCO+; VL-BERT, section 4.2): one logit per region, from the region's
     state. Regions that overlap the right box by an IoU of .5 or more are right."""

@@ -67,8 +67,7 @@ class Service:
 
     async def about_texts(self, body: Texts | Fill) -> Answer:
         """How probable texts are, or the blanks of a text filled. Raises DataError."""
-        if self.predictor.kind != "text":
-            raise DataError(f"the model gives {self.predictor.kind}; use /v1/predict")
+        self.predictor.check_writes()
         if isinstance(body, Texts):
             return (await self._answer(body, Predictor.measure, texts=tuple(body.texts)))[1]
         return (await self._answer(body, partial(Predictor.fill_blanks, top=body.top), texts=(body.text,)))[1]
@@ -135,8 +134,8 @@ def create_app(service: Service, model: str, token: str = "", loopback: bool = T
 
     @api.post("/fill")
     async def fill_blanks(body: Fill) -> JSONResponse:
-        line = {"model": model, "reads": predictor.model.generator.blanks_read if predictor.kind == "text" else ""}
-        return JSONResponse({**line, **(await service.about_texts(body)).as_json()})
+        line = (await service.about_texts(body)).as_json()
+        return JSONResponse({"model": model, "reads": predictor.model.generator.blanks_read, **line})
 
     @api.post("/chat/completions")
     async def write_texts_as_openai(body: Chat) -> Response:

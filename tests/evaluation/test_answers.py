@@ -81,7 +81,6 @@ def test_every_example_of_a_split_is_answered_once_whatever_the_number_of_proces
 ):
     examples = [Example("x" * length, {}) for length in (5, 1, 9, 2, 8, 3, 7)]
     step = SimpleNamespace(inputs=("text",), training=SimpleNamespace(precision="fp32"))
-    recipe = SimpleNamespace(predicts=lambda _: ("answers", "label"), makes_texts=lambda _: False)
     monkeypatch.setattr(module, "BATCH_SIZE", 2)
     gathered, batches = [], []
 
@@ -105,7 +104,7 @@ def test_every_example_of_a_split_is_answered_once_whatever_the_number_of_proces
                 wait_for_everyone=int,
             )
             context = StepContext("s", step, 0, tmp_path, accelerator, Progress())
-            module.write_answers(model, context, recipe, examples)
+            module.write_answers(model, context, examples, {generations.PREDICTIONS: "answers"})
         return generations.read_predictions(tmp_path)
 
     monkeypatch.setattr(module, "predict_with", predicted)

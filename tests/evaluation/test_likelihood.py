@@ -1,15 +1,22 @@
-"""References' log-probabilities in a run: written beside the texts, added to a finished run, scored as perplexity."""
+"""References' log-probabilities in a run, scored as perplexity; Python, command and service say the same of them."""
 
 import json
 import math
 
 import pytest
+from kit import served
 from kit.toys import PLACE, mmgen_here, recipe
 from mmgen_metrics import Likelihood
+from mmgen_scenes import Scenes
 
+import mmgen
 from mmgen.examples import Example
 from mmgen.examples import Likelihood as Measured
 from mmgen.testing import MetricSuite
+
+
+def measured(name, text, *values, **more):
+    return Measured(name, text, (5, 1), sum(values) / 2, log_probabilities=values, **more)
 
 
 class TestMetric(MetricSuite):
@@ -17,21 +24,23 @@ class TestMetric(MetricSuite):
         return Likelihood()
 
     def generations(self, examples):
-        return [
-            [
-                Measured(e.id, text, (5, 1), -0.5, log_probabilities=(-0.25 * n, -0.75))
-                for n, text in enumerate(e.targets)
-            ]
-            for e in examples
-        ]
+        return [[measured(e.id, text, -0.25 * n, -0.75) for n, text in enumerate(e.targets)] for e in examples]
+
+
+def test_the_kind_is_said():
+    row = [measured("1", "a", -1.0, 0.0, kind="of one drawn order")]
+    scores = Likelihood().score([row], [Example("1", {}, ("a",))])
+    assert scores.notes == ("perplexity: of one drawn order",)
+    assert scores.values["perplexity"] == pytest.approx(math.e**0.5)
 
 
 @pytest.mark.slow
-def test_a_metric_that_judges_likelihoods_may_be_added_to_a_finished_run(tmp_path, no_page):
-    step = {"first": {"inputs": ["caption"], "train": ["backbone"]}}
+def test_metric_python_command_and_service_answer_alike(tmp_path, no_page):
+    """The metric is added to a finished run, whose texts stay."""
+    step, data = {"first": {"inputs": ["caption"], "train": ["backbone"]}}, {"train_size": 8, "test_size": 3}
 
     def run(**changes):
-        (tmp_path / "toy.toml").write_text(recipe(steps=step, data={"train_size": 8, "test_size": 3}, **changes))
+        (tmp_path / "toy.toml").write_text(recipe(steps=step, data=data, **changes))
         done = mmgen_here(tmp_path, "run", "toy.toml")
         assert done.returncode == 0, done.stderr
         return tmp_path / PLACE / "steps/first"
@@ -45,14 +54,35 @@ def test_a_metric_that_judges_likelihoods_may_be_added_to_a_finished_run(tmp_pat
     values = [value for line in lines for text in line for value in text["log_probabilities"]]
     scores = json.loads((folder / "scores.json").read_text())["values"]
     assert scores["perplexity"] == pytest.approx(math.exp(-sum(values) / len(values))) and "relevance" in scores
+    totals = [[pytest.approx(sum(text["log_probabilities"]), abs=2e-4) for text in line] for line in lines]
 
-    (tmp_path / "texts.jsonl").write_text('{"id": "1", "text": "a"}')
-    refused = mmgen_here(tmp_path, "score", "texts.jsonl", "--references", "texts.jsonl", "--metric", "likelihood")
+    predictor = mmgen.load(tmp_path / PLACE, device="cpu")
+    examples = Scenes(**data).build().split("test")
+    queries = [{"caption": example.inputs["caption"][0]} for example in examples]
+    asked = [{**query, "texts": e.targets, "id": e.id} for query, e in zip(queries, examples, strict=True)]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in asked))
+    done = mmgen_here(tmp_path, "likelihood", PLACE, "in.jsonl", "--out", "out.jsonl")
+    assert done.returncode == 0, done.stderr
+    written = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    answers = [answer.as_json() for answer in predictor.likelihood_all(queries, [e.targets for e in examples])]
+    blanks = predictor.fill(queries[0], "what [MASK]?", top=2).as_json()
+    with served.client(predictor) as client:
+        bodies = [{"inputs": query, "texts": e.targets} for query, e in zip(queries, examples, strict=True)]
+        replies = [client.post("/v1/likelihood", json=body).json() for body in bodies]
+        filled = client.post("/v1/fill", json={"inputs": queries[0], "text": "what [MASK]?", "top": 2}).json()
+    for total, *alike in zip(totals, written, answers, replies, strict=True):
+        for answer in alike:
+            assert [text["log_probability"] for text in answer["texts"]] == total
+            assert answer["texts"][0].keys() == {"text", "score", "log_probability", "tokens", "words"}
+    assert [line["id"] for line in written] == [line[0]["id"] for line in lines]
+    assert (filled["texts"], filled["blanks"]) == (blanks["texts"], blanks["blanks"])
+    assert filled["reads"] == "what stands before"
+    done = mmgen_here(tmp_path, "fill", PLACE, "--caption", queries[0]["caption"], "--text", "what [MASK]?")
+    assert all(f"{word} {share:.1%}" in done.stdout for word, share in blanks["blanks"][0])
+    assert "words of a blank follow from the inputs and what stands before" in done.stderr
+
+    (tmp_path / "in.jsonl").write_text('{"caption": "a dog"}')
+    refused = mmgen_here(tmp_path, "likelihood", PLACE, "in.jsonl")
+    assert refused.stderr == 'error: in.jsonl:1: no text; add "text", or a list of "texts"\n'
+    refused = mmgen_here(tmp_path, "score", "in.jsonl", "--references", "in.jsonl", "--metric", "likelihood")
     assert refused.stderr.startswith("error: --metric likelihood: a file of texts has no log-probabilities of")
-
-
-def test_the_kind_is_said():
-    measured = Measured("1", "a", (5, 1), -0.5, log_probabilities=(-1.0, 0.0), kind="of one drawn order")
-    scores = Likelihood().build().score([[measured]], [Example("1", {}, ("a",))])
-    assert scores.notes == ("perplexity: of one drawn order",)
-    assert scores.values["perplexity"] == pytest.approx(math.e**0.5)

@@ -1,11 +1,8 @@
-"""How probable texts are and what fills blanks, asked in Python and by commands: the same numbers."""
-
-import json
+"""How probable texts are and what fills blanks, asked in Python."""
 
 import pytest
 import torch
 from kit import small_runs
-from kit.toys import mmgen_here
 
 import mmgen
 from mmgen.data.collate import Collator
@@ -22,21 +19,17 @@ def run():
 
 def test_texts_have_one_answer_alone_and_together(run):
     answer = run.likelihood(RED, TEXTS)
-    assert [text.text for text in answer.texts] == TEXTS
     queries = [RED, {"caption": "two cats by a tent"}, Example("e", RED)]
     together = run.likelihood_all(queries, [TEXTS[:1], TEXTS, TEXTS[1:]])
-    for text, (other,) in zip(answer.texts, [together[0].texts, *([text] for text in together[2].texts)], strict=True):
-        alone = run.likelihood(RED, text.text).texts[0]
-        for same in (other, alone):
+    for name, text, other in zip(TEXTS, answer.texts, [*together[0].texts, *together[2].texts], strict=True):
+        for same in (other, *run.likelihood(RED, name).texts):
             assert same.log_probability == pytest.approx(text.log_probability, abs=1e-5)
             assert same.words == tuple((word, pytest.approx(value, abs=1e-5)) for word, value in text.words)
-    for text in answer.texts:
         values = [value for _, value in text.pieces]
         assert [text.log_probability] * 2 == pytest.approx([sum(values), len(values) * text.score])
         assert sum(value for _, value in text.words) == pytest.approx(sum(values[:-1]))  # the end is no word
-        assert text.pieces[-1][0] == "[SEP]" and " ".join(word for word, _ in text.words) == text.text.replace(
-            "?", " ?"
-        )
+        assert text.pieces[-1][0] == "[SEP]" and text.text == name
+        assert " ".join(word for word, _ in text.words) == name.replace("?", " ?")
 
 
 def test_a_text_that_is_cut_has_a_remark(run):
@@ -74,24 +67,3 @@ def test_fillings_are_the_best_of_all_pairs_of_words(run):
         assert [*words] == named
     with pytest.raises(DataError, match="has no gap"):
         run.fill(RED, "what")
-
-
-def test_commands_answer_likewise(run, tmp_path):
-    folder = small_runs.drawn("writes")
-    lines = [{"id": "a", **RED, "texts": TEXTS}, {"caption": "two cats", "text": TEXTS[0]}]
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    done = mmgen_here(tmp_path, "likelihood", folder, "in.jsonl", "--out", "out.jsonl", "--step", "words")
-    assert done.returncode == 0, done.stderr
-    first, second = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
-    assert (first["id"], second["id"]) == ("a", "in.jsonl:2")
-    expected = run.likelihood(RED, TEXTS).as_json()["texts"]
-    for text, same in zip(first["texts"], expected, strict=True):
-        assert text.keys() == {"text", "score", "log_probability", "tokens", "words"} and text["text"] == same["text"]
-        assert text["log_probability"] == pytest.approx(same["log_probability"], abs=2e-4)
-    (tmp_path / "in.jsonl").write_text(json.dumps(RED))
-    refused = mmgen_here(tmp_path, "likelihood", folder, "in.jsonl")
-    assert refused.stderr == 'error: in.jsonl:1: no text; add "text", or a list of "texts"\n'
-
-    filled = mmgen_here(tmp_path, "fill", folder, "--caption", "a red dog", "--text", "what [MASK]?", "--top", "2")
-    words = ", ".join(f"{word} {share:.1%}" for word, share in run.fill(RED, "what [MASK]?", top=2).blanks[0])
-    assert words in filled.stdout and "words of a blank follow from the inputs and what stands before" in filled.stderr

@@ -6,15 +6,17 @@ It uses the encoder of transformers directly, and nothing of mmgen's layouts, ma
 import torch
 
 
-def distribution(backbone, prefix: torch.Tensor, written: list[int]) -> torch.Tensor:
-    """log P(y_t | X, y_<t): prefix (P, E) embedded X without padding, written y_<t -> (V,)."""
+def distribution(backbone, prefix: torch.Tensor, written: list[int], prompt: list[int] = ()) -> torch.Tensor:
+    """log P(y_t | X, y_<t): prefix (P, E) embedded X without padding, written y_<t -> (V,). A prompt before y sees X
+    and itself, and y sees it."""
     encoder = backbone.model
-    ids = torch.tensor([*written, backbone.tokenizer.mask_token_id])
+    ids = torch.tensor([*prompt, *written, backbone.tokenizer.mask_token_id])
     states = torch.cat([prefix, encoder.get_input_embeddings()(ids)])
-    inputs, length = len(prefix), len(states)
+    inputs, before, length = len(prefix), len(prefix) + len(prompt), len(states)
     sees = torch.zeros(length, length)  # added to attention scores
     for row in range(length):
-        sees[row, inputs if row < inputs else row + 1 :] = torch.finfo(torch.float32).min
+        end = inputs if row < inputs else before if row < before else row + 1
+        sees[row, end:] = torch.finfo(torch.float32).min
     first = 0
     if "roberta" in encoder.config.model_type or encoder.config.model_type in ("camembert", "data2vec-text"):
         first = encoder.config.pad_token_id + 1

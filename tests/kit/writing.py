@@ -1,7 +1,5 @@
 """The texts of a toy model, and a model with memory to write for few examples only."""
 
-from types import SimpleNamespace
-
 import pytest
 import torch
 
@@ -35,14 +33,9 @@ def write_texts(folder, model, decoding=None, progress=None, accelerator=None):
     folder.mkdir(exist_ok=True)
     step = Step(inputs=("caption",), train=("backbone",), training=Training(precision="fp32"))
     context = toys.context(folder, step, progress, accelerator)
-    recipe = SimpleNamespace(
-        predicts=lambda _: ("generator", "text"),
-        makes_texts=lambda _: True,
-        decoding_of=lambda _: decoding or Decoding(),
-    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(answers, "BATCH_SIZE", 8)
-        answers.write_answers(model, context, recipe, toys.examples(13))
+        answers.write_answers(model, context, toys.examples(13), {generations.GENERATIONS: decoding or Decoding()})
     return generations.read(folder) if context.accelerator.is_main_process else []
 
 

@@ -6,7 +6,7 @@ from mmgen.evaluation.answers import generate
 from mmgen.testing import GeneratorSuite
 
 from mmgen_rivals import Lstm, MonteCarlo, MonteCarloDecoding
-from written_out import distribution, examples, greedy, mean_distribution, model
+from written_out import examples, greedy, mean_distribution, model
 
 
 class TestMonteCarlo(GeneratorSuite):
@@ -49,22 +49,3 @@ def test_beams_of_passes_have_the_scores_of_the_mean():
     for text in texts:
         logps = [mean_distribution(rival, example, text.tokens[:t], 3)[token] for t, token in enumerate(text.tokens)]
         assert text.score == pytest.approx(float(torch.stack(logps).mean()), abs=1e-5)
-
-
-@torch.no_grad()
-def test_networks_differ_and_their_mean_is_a_distribution():
-    rival, example = model("mc_sbn"), examples()[0]
-    networks = [distribution(rival, example, [], network) for network in range(4)]
-    assert all(not torch.allclose(networks[0], network, atol=1e-3) for network in networks[1:])
-    mean = mean_distribution(rival, example, [], 4)
-    assert float(mean.exp().sum()) == pytest.approx(1, abs=1e-5)
-    assert not torch.allclose(mean, distribution(rival, example, []), atol=1e-3)  # not the network without dropout
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("system", ["max", "mdn_joint"])
-def test_systems_without_monte_carlo_dropout_write_the_same_with_passes(system):
-    rival = model(system)
-    plain, passed = (generate(rival, examples(), MonteCarloDecoding(passes=passes)) for passes in (0, 3))
-    for (text,), (again,) in zip(plain, passed, strict=True):
-        assert text.tokens == again.tokens and text.score == pytest.approx(again.score, abs=1e-5)

@@ -33,13 +33,6 @@ def test_max_takes_the_most_probable_word_after_the_other(system):
         assert alone.tokens == tokens and alone.score == pytest.approx(score, abs=1e-5)
 
 
-@torch.no_grad()
-def test_captions_and_pictures_matter():
-    for system in ("max", "mdn_joint", "mc_sbn"):
-        rival, (first, second, *_) = model(system), examples()
-        assert not torch.allclose(distribution(rival, first, []), distribution(rival, second, []), atol=1e-3), system
-
-
 @EVERY_SYSTEM
 def test_a_small_set_is_memorised(system):
     """Questions that no part of the inputs tells alone: nine pairs of a caption and a picture, or nine of one kind."""
@@ -108,30 +101,3 @@ def test_sample_draws_from_the_distribution_whose_maximum_max_takes():
     assert (drawn / 1000 - probabilities).abs().max() < 4 * (0.25 / 1000) ** 0.5
     assert int(probabilities.argmax()) == greedy(rival, example)[0][0]
     assert len({text.tokens for text in texts}) > 200
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("system", ["mdn_joint", "mc_sbn"])
-def test_padding_is_never_read(system):
-    rival = model(system)
-    prefix = rival.prefix(collated(rival, examples(), ()))
-    padded = ~prefix.slots.layout.real
-    assert padded.any()
-    vector = rival.backbone.fused(prefix.slots)
-    prefix.slots.states[padded] = torch.nan
-    assert torch.equal(rival.backbone.fused(prefix.slots), vector) and vector.isfinite().all()
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("system", ["max", "mdn_joint", "mc_sbn"])
-def test_a_shortened_prefix_is_the_prefix(system):
-    rival = model(system)
-    batch = collated(rival, examples())
-    prefix = rival.prefix(batch)
-    states = []
-    for before in (prefix, rival.backbone.shortened(prefix)):
-        tail = rival.behind(before, batch.tail)
-        length = before.slots.positions.shape[1]
-        states.append(rival.backbone.encode(before.slots.followed_by(tail)).last[:, length:])
-    real = batch.tail.layout.real
-    assert torch.allclose(states[0][real], states[1][real], atol=1e-6)

@@ -93,12 +93,3 @@ def test_the_loss_is_the_margin_between_squared_distances():
         active += near - far + margin > 0
     assert 0 < active < 5  # both sides of the maximum
     assert float(loss.sums["near.loss"]) == pytest.approx(total, rel=1e-4) and loss.counts["near.loss"] == 5
-
-
-def test_it_is_added_to_the_loss_of_the_words():
-    rival = model("mdn_joint", objectives={"near": Triplet(contrasting=3)})
-    loss = rival(collated(rival, examples(5), ("generator", "near"), examples(5)))
-    words, near = (loss.sums[f"{name}.loss"] / loss.counts[f"{name}.loss"] for name in ("generator", "near"))
-    assert float(loss.mean.detach()) == pytest.approx(float((words + near).detach()), rel=1e-6)
-    loss.mean.backward()
-    assert rival.backbone.joint.caption.lstm.weight_ih_l0.grad.abs().sum() > 0

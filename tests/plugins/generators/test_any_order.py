@@ -58,16 +58,19 @@ def like_masked(**keys):
 
 def test_blocks_of_one_are_the_masked_generator_to_the_bit():
     """The same loss, gradients and greedy texts, for ragged rows with several questions each. Scores are means that are
-    added up in another way."""
-    results = []
+    added up in another way; so are likelihoods."""
+    results, likelihoods, examples = [], [], toys.examples()
     for model in like_masked():
-        loss = model(Collator(model, ["caption"])(toys.examples()))
+        batch = Collator(model, ["caption"])(examples)
+        loss = model(batch)
+        likelihoods.append(model.generator.likelihood(model, batch, examples))
         loss.mean.backward()
         gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
         texts = [text for (text,) in generate(model, toys.examples(12, seed=3))]
         results.append((loss.counts, loss.sums["generator.loss"], gradients, texts))
     (counts, loss, gradients, texts), (same_counts, same_loss, same_gradients, same_texts) = results
-    assert counts == same_counts and torch.equal(loss, same_loss)
+    assert counts == same_counts and torch.equal(loss, same_loss) and model.generator.likelihood_kind == "exact"
+    torch.testing.assert_close(*likelihoods, atol=1e-5, rtol=0)
     assert [text.tokens for text in texts] == [text.tokens for text in same_texts]
     assert [text.score for text in texts] == pytest.approx([text.score for text in same_texts], abs=1e-6)
     assert gradients.keys() == same_gradients.keys()
@@ -127,7 +130,7 @@ def test_packed_questions_are_single_rows(keys, monkeypatch):
     """Losses and gradients of K questions that share X, and of single questions with the same noise."""
     model = any_order(**keys)
     reader = model.generator.reader
-    noise = lambda rows, row, number, target: [bool((t + len(target)) % 3) for t in reader._maskable_places(target)]  # noqa: E731
+    noise = lambda rows, row, number, target: [bool((t + len(target)) % 3) for t in reader.maskable_places(target)]  # noqa: E731
     monkeypatch.setattr(reader, "_draw_noise", noise)
     collate = Collator(model, ["caption"])
     examples = [resolve(example) for example in toys.examples()]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from kit import naive, toys
+from kit import toys
 from mmgen_encoders import Bert, Roberta
 from mmgen_generators.masked_writing import MaskedStepper
 
@@ -18,10 +18,6 @@ from mmgen.model import Model
 CLOSE = 1e-5
 
 
-def caption(example):
-    return resolve(example).inputs["caption"]
-
-
 @pytest.fixture(scope="module", params=[Bert, Roberta], ids=["bert", "roberta"])
 def model(request):
     return toys.model(request.param)
@@ -29,43 +25,6 @@ def model(request):
 
 def batch_of(model, examples, **more):
     return Collator(model, ["caption"], **more)([resolve(example) for example in examples])
-
-
-@pytest.mark.parametrize("family", toys.families())
-@torch.no_grad()
-def test_one_pass_gives_the_distributions_of_separate_passes(family):
-    """Fact 1 and 2: ragged prefixes, several questions each, padding; every distribution equal to 1e-5."""
-    model, examples = toys.model(family), toys.examples()
-    batch = batch_of(model, examples)
-    prefix = model.prefix(batch)
-    row = prefix.slots.followed_by(model.behind(prefix, batch.tail))
-    states = model.backbone.encode(row).last[:, prefix.slots.positions.shape[1] :]
-    packed = model.backbone.logits(states).log_softmax(-1)
-    for b, example in enumerate(examples):
-        x = naive.text_prefix(model.backbone, caption(example))
-        for k, target in enumerate(model.generator.reader.targets(example), 1):
-            for t, token in enumerate(target, 1):
-                layout = batch.tail.layout
-                slot = ((layout.role[b] == 3) & (layout.group[b] == k) & (layout.time[b] == t)).nonzero().item()
-                assert batch.tail.labels[b, slot] == token
-                expected = naive.distribution(model.backbone, x, target[: t - 1])
-                torch.testing.assert_close(packed[b, slot], expected, atol=CLOSE, rtol=0)
-
-
-@torch.no_grad()
-def test_the_loss_is_the_naive_sum_over_all_predicted_tokens(model):
-    examples = toys.examples()
-    loss = model(batch_of(model, examples))
-    total, count = 0.0, 0
-    for example in examples:
-        x = naive.text_prefix(model.backbone, caption(example))
-        for target in model.generator.reader.targets(example):
-            total -= sum(
-                float(naive.distribution(model.backbone, x, target[:t])[token]) for t, token in enumerate(target)
-            )
-            count += len(target)
-    assert loss.counts == {"generator.loss": count}
-    assert float(loss.sums["generator.loss"]) == pytest.approx(total, rel=1e-5)
 
 
 def test_gradients_of_a_packed_batch_are_those_of_single_questions(model):

@@ -21,10 +21,11 @@ from kit.objectives import (
 from mmgen_encoders import Bert, Roberta
 from mmgen_inputs import Text
 from mmgen_objectives import MaskedWords
-from mmgen_objectives.tasks import AnswerClasses, MultipleChoice, TrueOrFalse
+from mmgen_objectives.tasks import AnswerClasses, MultipleChoice, RankedAnswers, RankedChoices, TrueOrFalse
 
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import RngKey
+from mmgen.evaluation.answers import likelihood
 from mmgen.examples import All
 
 pytestmark = pytest.mark.slow
@@ -149,3 +150,24 @@ def test_a_row_has_the_mentions_of_its_choice():
     example = replace(examples()[0], labels=examples()[0].labels | {"choice_mentions": mentions})
     rows = reader.rows(example, None, None)
     assert [row.inputs["choice_mentions"] for row in rows] == [All(choice_mentions) for choice_mentions in mentions]
+
+
+class TestRankedChoices(TaskObjectiveSuite):
+    def config(self):
+        return RankedChoices()
+
+    def inputs(self):
+        return QUESTION
+
+
+@pytest.mark.parametrize("config", [RankedChoices(), RankedAnswers()], ids=lambda config: config.type)
+def test_texts_are_ranked_by_their_likelihood(config):
+    network, asked = model(config, QUESTION), examples()
+    texts = [example.labels["choices"] if config.gives == "choice" else KNOWN for example in asked]
+    measured = likelihood(network, [replace(e, targets=of) for e, of in zip(asked, texts, strict=True)])
+    for prediction, of, row in zip(predictions(network, asked), texts, measured, strict=True):
+        shares = torch.tensor([text.log_probability for text in row]).softmax(0).tolist()
+        best, named = shares.index(max(shares)), dict(zip(of, shares, strict=True))
+        expected = {"choice": best} if config.gives == "choice" else {"label": of[best]}
+        expected["probabilities"] = pytest.approx(shares if config.gives == "choice" else named, abs=1e-5)
+        assert (prediction.value, prediction.score) == (expected, pytest.approx(shares[best], abs=1e-5))

@@ -44,18 +44,10 @@ def test_texts_are_those_of_the_predictor(client, predictor):
     assert client.post("/v1/predict", json={"inputs": inputs, "n": 2}).json() == line
 
 
-def test_likelihoods_and_fillings_are_those_of_the_predictor(client, predictor):
-    asked, inputs = {"picture": served.picture(), "caption": "a dog"}, {"image": served.encoded(), "caption": "a dog"}
-    body = {"inputs": inputs, "texts": ["what is red?", "a dog"]}
-    line = predictor.likelihood(asked, body["texts"]).as_json()
-    expected = {"model": "served/both", "texts": line["texts"], "remarks": [*line.get("remarks", ()), LIMITS]}
-    assert client.post("/v1/likelihood", json=body).json() == expected
-    filled = client.post("/v1/fill", json={"inputs": inputs, "text": "what [MASK] red", "top": 2}).json()
-    line = predictor.fill(asked, "what [MASK] red", top=2).as_json()
-    assert (filled["texts"], filled["blanks"]) == (line["texts"], line["blanks"]) and len(filled["texts"]) == 2
-    assert filled["reads"] == "what stands before"
-    assert "has no gap" in error_of(client.post("/v1/fill", json={"inputs": inputs, "text": "what"}))[1]
-    assert error_of(client.post("/v1/likelihood", json={"inputs": inputs, "texts": []}))[0] == 400
+def test_texts_that_cannot_be_measured_or_filled_are_refused(client):
+    body = {"inputs": {"image": served.encoded(), "caption": "a dog"}}
+    assert "has no gap" in error_of(client.post("/v1/fill", json={**body, "text": "what"}))[1]
+    assert error_of(client.post("/v1/likelihood", json={**body, "texts": []}))[0] == 400
 
 
 def test_boxes_decoding_and_prompts_are_those_of_the_request(client, predictor):
