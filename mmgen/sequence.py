@@ -1,5 +1,5 @@
 """Rows of a model: segments of inputs laid out in order, with positions and token types; the prefix behind which texts
-are written; the slots that overlap some characters of a text.
+are written.
 
 Rows are laid out as in the paper (bertgen, section 3): `[CLS] image [SEP] caption`, then the text."""
 
@@ -195,11 +195,6 @@ def packed(rows: Slots, labels: Tensor) -> tuple[Slots, Tensor]:
         return rows, labels
     order = (~real).long().argsort(dim=1, stable=True)[:, :longest]  # (B, longest)
     return apply(rows, lambda t: taken(t, order)), taken(labels, order)
-
-
-def slots_between(spans: Sequence[Sequence[int]], first: int, end: int) -> tuple[int, ...]:
-    """The slots that overlap the characters `first` to `end` of a text, given the spans of all slots."""
-    return tuple(slot for slot, (start, stop) in enumerate(spans) if start < end and stop > first)
 
 
 def _lay_out_positions(segments: Sequence[Segment], mask: Tensor) -> tuple[Tensor, Tensor]:

@@ -25,6 +25,8 @@ from ..tensors import Batch
 if TYPE_CHECKING:
     from ..model import Model
 
+Pairs = frozenset[int | tuple[int, int]]  # tokens of a text, and its pairs of neighbours
+
 
 def write_texts(
     model: Model, batch: Batch, options: DecodingConfig, examples: Sequence[Example], seeds: Sequence[int] = ()
@@ -109,7 +111,7 @@ def choose_different(
                 "ask for fewer, or raise decoding.candidates"
             )
         left = [(text, token_pairs(text.tokens, backbone.end_id)) for text in pool.values()]
-        near = list[frozenset[int | tuple[int, int]]]()
+        near = list[Pairs]()
         for _ in range(required):
             values = [
                 options.difference * min((distance(pairs, other) for other in near), default=1.0)
@@ -122,12 +124,12 @@ def choose_different(
     return chosen
 
 
-def token_pairs(tokens: Sequence[int], end_id: int) -> frozenset[int | tuple[int, int]]:
+def token_pairs(tokens: Sequence[int], end_id: int) -> Pairs:
     """The tokens of a text without its end, and its pairs of neighbours."""
     words = [token for token in tokens if token != end_id]
     return frozenset([*words, *pairwise(words)])
 
 
-def distance(first: frozenset[int | tuple[int, int]], second: frozenset[int | tuple[int, int]]) -> float:
+def distance(first: Pairs, second: Pairs) -> float:
     """1 less the Dice overlap of two sets of `token_pairs`."""
     return 1 - 2 * len(first & second) / max(1, len(first) + len(second))

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from mmgen_vision.mentions import slots_between
 from mmgen_vision.regions import choosable, plain, regions_of, right
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
@@ -15,7 +16,6 @@ from mmgen.errors import DataError, PluginError
 from mmgen.examples import Prediction, ResolvedExample
 from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
 from mmgen.parts import Backbone
-from mmgen.sequence import slots_between
 from mmgen.tensors import Batch, Loss, Targets
 from mmgen.tokens import TextEncoder
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import torch
 from mmgen_vision.boxes import SLACK, Box, iou
+from mmgen_vision.mentions import slots_between
 from torch import Tensor
 
 from mmgen.attention_maps import collate, input_columns
 from mmgen.errors import DataError, UnavailableError
 from mmgen.examples import ResolvedExample
 from mmgen.parts import Probe, ProbeInput, ProbeResult, TrainedStep
-from mmgen.sequence import slots_between
 
 from . import Grounding, parses, phrases
 from .heads import Tally, best_heads, draw, relations_table, summary

@@ -16,7 +16,6 @@ from mmgen.errors import DataError
 from mmgen.examples import ResolvedExample
 from mmgen.features.classes import Regions
 from mmgen.features.embedder import StoreReader
-from mmgen.sequence import slots_between
 from mmgen.tensors import Slots
 from mmgen.tokens import TextEncoder
 
@@ -100,3 +99,8 @@ def mentioning(slots: Slots, texts: Sequence[str], pairs: Tensor) -> tuple[Tenso
             )
             present |= matches
     return slot_columns, present & slots.layout.real.gather(1, slot_columns)
+
+
+def slots_between(spans: Sequence[Sequence[int]], first: int, end: int) -> tuple[int, ...]:
+    """The slots that overlap the characters `first` to `end` of a text, given the spans of all slots."""
+    return tuple(slot for slot, (start, stop) in enumerate(spans) if start < end and stop > first)
