@@ -21,8 +21,6 @@ from mmgen.model import Model
 from mmgen.storage import weights
 from mmgen.training.train import Trainer, train
 
-pytestmark = pytest.mark.slow
-
 EXAMPLES, VALIDATION, OTHERS = toys.examples(16), toys.examples(4, seed=1), toys.examples(11, seed=2)
 SCRIPT = "import sys; from test_resume import prove; prove(sys.argv[1])"
 
@@ -116,16 +114,19 @@ def prove(name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def proofs(tmp_path_factory):
-    """A process for every setting."""
+def proofs(request, tmp_path_factory):
+    """A process for every setting that is tested."""
     path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    tested = [item for item in request.session.items if "proofs" in getattr(item, "fixturenames", ())]
     return {
         name: forked.Process(SCRIPT, name, folder=tmp_path_factory.mktemp("resume"), PYTHONPATH=path)
-        for name in SETTINGS
+        for name in [item.callspec.params["name"] for item in tested]
     }
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name != "accumulation" else ()) for name in SETTINGS]
+)
 def test_a_stopped_step_ends_with_the_same_bytes(proofs, name):
     done = proofs[name].finish()
     assert done.returncode == 0, done.stderr
