@@ -14,7 +14,7 @@ from PIL import Image
 
 from mmgen.cli import main
 from mmgen.recipe.load import load
-from mmgen.registry import KINDS, installed
+from mmgen.registry import KINDS, forgotten_files, installed
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -54,7 +54,7 @@ def commands(page: str | Path) -> list[list[str]]:
 
 def parsed(arguments: list[str]) -> dict[str, Any]:
     """The values of a command's arguments and options. Raises for those that it has not."""
-    command, context, rest = main, click.Context(main), arguments
+    command, context, rest = main, click.Context(main, **main.context_settings), arguments
     while isinstance(command, click.Group):
         _, command, rest = command.resolve_command(context, rest)
         context = click.Context(command, parent=context, **command.context_settings)
@@ -163,6 +163,7 @@ def desk(tmp_path_factory) -> Path:
     return folder
 
 
+@forgotten_files()
 def called(arguments: list[str]) -> click.testing.Result:
     """A command, with settings that make a run of drawn scenes a matter of seconds."""
     few = []

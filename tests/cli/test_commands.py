@@ -117,6 +117,11 @@ class TestJudge(CommandSuite):
         return installed().get("command", "judge").config()
 
 
+class TestScore(CommandSuite):
+    def config(self):
+        return installed().get("command", "score").config()
+
+
 class TestServe(CommandSuite):
     def config(self):
         return installed().get("command", "serve").config()

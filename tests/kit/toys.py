@@ -241,8 +241,9 @@ def mmgen_here(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
     from click.testing import CliRunner
 
     from mmgen.cli import main
+    from mmgen.registry import forgotten_files
 
-    with contextlib.chdir(folder):
+    with contextlib.chdir(folder), forgotten_files():
         done = CliRunner().invoke(main, list(map(str, arguments)))
     return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
 

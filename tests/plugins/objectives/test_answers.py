@@ -160,6 +160,14 @@ class TestRankedChoices(TaskObjectiveSuite):
         return QUESTION
 
 
+class TestRankedAnswers(TestRankedChoices):
+    def config(self):
+        return RankedAnswers()
+
+    def examples(self):
+        return [replace(example, targets=(KNOWN[0],)) for example in super().examples()]
+
+
 @pytest.mark.parametrize("config", [RankedChoices(), RankedAnswers()], ids=lambda config: config.type)
 def test_texts_are_ranked_by_their_likelihood(config):
     network, asked = model(config, QUESTION), examples()
