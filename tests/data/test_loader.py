@@ -60,6 +60,7 @@ def test_an_error_of_a_worker_is_the_readers_own_line(workers, start_method):
     assert refusal(list, stopped) == f"example '{examples[0].id}' has no caption; its inputs are: none"
 
 
+@pytest.mark.slow
 def test_processes_share_every_update_out_completely():
     """A process has nothing of an update with fewer micro-batches than processes."""
     sizes = [len(plan().update(number, 3)) for number in range(len(plan()))]

@@ -308,6 +308,7 @@ class Photos(mmgen.DatasetConfig):
 """
 
 
+@pytest.mark.slow
 def test_a_plugin_adds_a_set(tmp_path):
     """`mmgen data get` shows licences, asks, and fetches it; without a terminal it needs --yes."""
     (tmp_path / "my_photos.py").write_text(PLUGIN)

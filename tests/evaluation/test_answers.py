@@ -124,6 +124,7 @@ SEARCHES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", SEARCHES)
 def test_a_run_writes_the_same_texts_in_halves(tmp_path, search):
     model, progress = toys.model(), RecordedProgress()
@@ -134,6 +135,7 @@ def test_a_run_writes_the_same_texts_in_halves(tmp_path, search):
     assert progress.lines == ["s: writing: out of memory; from here on 2 examples at a time"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", SEARCHES)
 def test_a_model_writes_the_same_texts_in_halves(search, caplog):
     model, examples = toys.model(), toys.examples(7)

@@ -165,6 +165,7 @@ def test_a_token_and_a_name_guard_the_service(predictor):
         assert client.get("/health", headers={"host": "questions.example.org"}).status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["answers", "choices", "expressions"])
 def test_a_step_that_predicts(step):
     predictor = mmgen.load(small_runs.drawn("predicts"), step, device="cpu")
