@@ -60,13 +60,15 @@ def test_greedy_takes_the_likeliest_token_until_the_end_and_scores_are_means():
     assert [written.shape[1] for written in table.written] == [*range(len(table.written))]
 
 
-def test_enough_beams_find_the_best_texts_in_order():
+@pytest.mark.parametrize("penalty", [1.0, 0.0])
+def test_enough_beams_find_the_best_texts_in_order(penalty):
     table, beams = Table(), WORDS**LONGEST
-    results = search(table, START, Decoding(num_beams=beams, num_return_sequences=5, length_penalty=1.0), *LIMITS)
+    options = Decoding(num_beams=beams, num_return_sequences=5, length_penalty=penalty)
+    results = search(table, START, options, *LIMITS)
     for of in range(2):
-        ranked = sorted(((score / len(text), text) for score, text in table.texts(of)), reverse=True)
-        for (tokens, score), (best, text) in zip(results[5 * of : 5 * of + 5], ranked[:5], strict=True):
-            assert tokens == text and isclose(score, best, abs_tol=1e-5)
+        ranked = sorted(table.texts(of), key=lambda row: row[0] / len(row[1]) ** penalty, reverse=True)
+        for (tokens, score), (total, text) in zip(results[5 * of : 5 * of + 5], ranked[:5], strict=True):
+            assert tokens == text and isclose(score, total / len(text), abs_tol=1e-5)
     for rows in table.rows:  # rows of an input stay with it
         assert (rows // beams).tolist() == [row // beams for row in range(len(rows))]
 

@@ -40,6 +40,7 @@ LoadedPicture: TypeAlias = "tuple[Picture, Image.Image]"
 EMPTY = "empty"
 NETWORK = "network.safetensors"  # in a folder that `save_network` wrote
 COMPLETE = "copy the complete folder again"
+DEEPER = 1 << 25  # numbers in levels that timm builds and drops: of an export's network only the levels used are saved
 
 
 class Network(nn.Module):
@@ -246,7 +247,7 @@ def load_saved(model: str, level: int, size: int, folder: Path) -> tuple[nn.Modu
     """A timm model in eval mode with the weights that `save_network` wrote, and the number of channels of its map.
     Raises DataError, and RunError for a model that is far larger than the weights."""
     tensors = read_network(folder)
-    with Uninitialised(sum(tensor.numel() for tensor in tensors.values())):
+    with Uninitialised(DEEPER + sum(tensor.numel() for tensor in tensors.values())):
         module, width = create(model, level, size, folder)
     try:
         module.load_state_dict(tensors)
