@@ -15,9 +15,6 @@ from pycocoevalcap.rouge.rouge import Rouge
 
 from mmgen.errors import DataError, UnavailableError
 
-pytestmark = pytest.mark.slow
-
-
 needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="needs Java, which is not on this machine")
 VERSION = version("pycocoevalcap")
 BLEU = ("BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4")
@@ -52,6 +49,7 @@ def test_equal_to_pycocoevalcap_on_real_captions(captions):
     assert sum(scores.per_example["CIDEr"]) / len(rows) == pytest.approx(scores.values["CIDEr"])
 
 
+@pytest.mark.slow
 @needs_java
 def test_equal_to_pycocoevalcap_with_its_own_tokeniser_and_meteor(captions):
     from pycocoevalcap.meteor.meteor import Meteor
@@ -82,6 +80,7 @@ def test_equal_to_pycocoevalcap_with_its_own_tokeniser_and_meteor(captions):
     assert score(*rows).values == {name: value for name, value in scores.values.items() if name != "METEOR"}
 
 
+@pytest.mark.slow
 @needs_java
 def test_corpus_scores_follow_from_sums_over_any_examples():
     rows = [("what is the red dog", "what is the dog", "a dog"), ("a cat", "two cats here"), ("a b c d e", "a b c d e")]
