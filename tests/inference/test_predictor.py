@@ -54,11 +54,11 @@ def test_many_queries_get_what_each_gets_alone(predictor):
 
 
 def test_one_query_that_cannot_be_read_keeps_the_others_and_is_named(predictor):
-    good, cut, odd, unknown, line = predictor.ask_all(
+    good, odd, cut, unknown, line = predictor.ask_all(
         [
             RED,
-            {"image": SEEN, "caption": "\U0001f4a5" + " a dog" * 9},
             {"image": SEEN, "caption": 7},
+            {"image": SEEN, "caption": "\U0001f4a5" + " a dog" * 9},
             {"image": SEEN, "text": "x"},
             Query("q", {"image": "gone.jpg", "caption": "a"}, place="ask.jsonl:7"),
         ],
@@ -72,7 +72,7 @@ def test_one_query_that_cannot_be_read_keeps_the_others_and_is_named(predictor):
     assert line.error == "ask.jsonl:7: gone.jpg: no such file"
     assert odd.texts == ()
     for property_ in ("value", "score"):
-        with pytest.raises(DataError, match="^query 3: 'caption' must be a string, not 7$"):
+        with pytest.raises(DataError, match="^query 2: 'caption' must be a string, not 7$"):
             getattr(odd, property_)
 
 

@@ -183,3 +183,11 @@ def test_parameters_have_rates_of_their_own(tmp_path):
     assert [peaks[id(parameter)] for parameter in parameters.values()] == [1e-3, 1e-4, 0.2, 1e-5]
     log = train_step(tmp_path, toys.model(), step(lr_scheduler="none", learning_rates={"*.LayerNorm.*": 1e-2}))
     assert log[-1]["lr"] == 1e-2
+
+
+def test_a_frozen_part_has_no_dropout():
+    model = toys.model(dropout=0.5)
+    set_learning(model, Step(inputs=("caption",), train=("caption",), training=Training()))
+    assert not any(module.training for module in model.backbone.modules())
+    set_learning(model, step())
+    assert all(module.training for module in model.backbone.modules())

@@ -8,12 +8,11 @@ import torch
 from kit import toys
 from kit.refusals import refusal
 from kit.training import RecordedProgress, build_trainer, step, train_step
+from safetensors.torch import load_file
 
 from mmgen.errors import RunError
 from mmgen.files import clear_partials
 from mmgen.storage.weights import read_tensors, state, write_tensors
-
-pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("spoil", [torch.nan, torch.inf])
@@ -61,11 +60,18 @@ LOSSES = (3.0, 2.0, 2.5, 2.0, 1.0, 0.5)  # after each epoch
 
 @pytest.mark.parametrize(("patience", "epochs"), [(1, 3), (2, 4), (3, 6), (None, 6)])
 def test_a_step_stops_after_epochs_that_are_not_better(tmp_path, monkeypatch, patience, epochs):
-    losses, progress = iter(LOSSES), RecordedProgress()
-    monkeypatch.setattr("mmgen.training.train.validate", lambda *_: {"validation_loss": next(losses)})
+    losses, progress, model, seen = iter(LOSSES), RecordedProgress(), toys.model(), []
+
+    def validated(*_):
+        seen.append({name: tensor.clone() for name, tensor in model.state_dict().items()})
+        return {"validation_loss": next(losses)}
+
+    monkeypatch.setattr("mmgen.training.train.validate", validated)
     sizes = {"epochs": 6, "checkpoint_every": 1, "batch_size": 24, "micro_batch_size": 24}
     chosen = step(**sizes, keep="best", early_stopping_patience=patience)
-    log = train_step(tmp_path / "s", toys.model(), chosen, progress=progress, validation=toys.examples(3))
+    log = train_step(tmp_path / "s", model, chosen, progress=progress, validation=toys.examples(3))
+    best, kept = seen[LOSSES.index(min(LOSSES[:epochs]))], load_file(tmp_path / "s/weights.safetensors")
+    assert kept and all(tensor.equal(best[name]) for name, tensor in kept.items())
     assert [record["validation_loss"] for record in log if "validation_loss" in record] == [*LOSSES[:epochs]]
     said = f"s: stopped early: {patience} epochs without a lower loss"
     assert progress.lines.count(said) == (epochs < 6)
