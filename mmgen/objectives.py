@@ -280,8 +280,7 @@ class Generator(Objective):
 
     def blank_states(self, model: Sequencer, batch: Batch, texts: Sequence[Sequence[int]]) -> Tensor:
         """(K, H) the states that predict the first blank of each of K texts for the input of a batch of one, behind its
-        prompt: token ids with `mask_id` at blanks, the end last. Raises UnavailableError for a generator that cannot.
-        """
+        prompt: token ids with `mask_id` at blanks, the end last. Raises UnavailableError if the generator cannot."""
         if not self.reads_as_laid_out and type(self.reader).lay_out_blanks is TextTargets.lay_out_blanks:
             raise UnavailableError(f"{type(self).__name__} fills no blanks")
         tail = apply(self.reader.lay_out_blanks(texts), lambda tensor: tensor.to(model.device))

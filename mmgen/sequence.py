@@ -1,5 +1,4 @@
-"""Rows of a model: segments of inputs laid out in order, with positions and token types; the prefix behind which texts
-are written.
+"""Rows of a model: segments of inputs laid out in order, with positions and token types; the prefix before a text.
 
 Rows are laid out as in the paper (bertgen, section 3): `[CLS] image [SEP] caption`, then the text."""
 

@@ -24,7 +24,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# ([\w./]+\.(?:py|toml|jsonl))\n")
 GUIDES = ("index.md", "guides/recipes.md", "guides/training.md", "guides/scoring.md", "extend/tutorial.md")
 SIZES = {"train_size": 8, "val_size": 2, "test_size": 4, "image_size": 64}
-# what a block needs that this machine or this test lacks; the other tests of this file read it all the same
+# what a block needs that this machine or this test lacks; the other tests of this file still read it
 ELSEWHERE = re.compile(
     # published data, and the hub
     r"data get (?!--dry)|--profile (paper|table)|photographs|facebook/|openai|another\.toml|IMAGES|push|pip |hf:"
@@ -53,7 +53,7 @@ def commands(page: str | Path) -> list[list[str]]:
 
 
 def parsed(arguments: list[str]) -> dict[str, Any]:
-    """The values of a command's arguments and options. Raises for those that it has not."""
+    """The values of a command's arguments and options. Raises for those that do not exist."""
     command, context, rest = main, click.Context(main, **main.context_settings), arguments
     while isinstance(command, click.Group):
         _, command, rest = command.resolve_command(context, rest)

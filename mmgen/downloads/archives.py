@@ -44,7 +44,7 @@ def unpack(
                     raise Refused(f"the archive has no '{pattern}'")
                 for entry in matching:
                     parts = entry.filename.split("/")[-pattern.count("/") - 1 :]
-                    if ".." in parts or "\\" in entry.filename:
+                    if ".." in parts or {*entry.filename} & {"\\", ":"}:
                         raise Refused(f"the archive has a member outside its folder: {entry.filename!r}")
                     load(entry.header_offset, entry.header_offset + entry.compress_size + HEADER)
                     digests[pattern] = _write(opened, entry, folder.joinpath(*parts), expected)
@@ -67,11 +67,13 @@ def unpack_remote(url: str, size: int | None, members: Mapping[str, str], folder
 
 def _write(opened: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path, expected: str) -> str:
     """Write a member, whose SHA-256 must be `expected`, if that is known. Returns its SHA-256."""
+    digest = ""
 
     def write(partial: Path) -> None:
+        nonlocal digest
         with opened.open(entry) as source, partial.open("wb") as file:
             shutil.copyfileobj(source, file, CHUNK)
-        checked_sha256(partial, expected)
+        digest = checked_sha256(partial, expected)
 
     write_atomically(path, write)
-    return checked_sha256(path, expected)
+    return digest

@@ -210,7 +210,7 @@ def _sizes(request: Request) -> Sizes:
 
 
 def _check_picture(sizes: Sizes | None, part: Path) -> None:
-    """Raises Refused for a file that should be a picture and is none, or one of another size than is known."""
+    """Raises Refused for a file that is not the picture that it should be, by its format or its known size."""
     if sizes is None:
         return
     try:

@@ -30,7 +30,7 @@ LONGEST_WAIT = 120.0  # seconds that a server may ask for
 CHUNK = 1 << 20
 BUSY = (408, 425, 429)  # statuses to try again, beside those from 500 on
 GONE = (404, 410)
-FAULTS = (OSError, ValueError, http.client.HTTPException)  # ValueError: a redirect to what is no address
+FAULTS = (OSError, ValueError, http.client.HTTPException)  # ValueError: a redirect to something that is not an address
 NO_PAGE = rb"(?is)(?!(\xef\xbb\xbf)?\s*<(!doctype |html))."
 STARTS = {  # of files by their endings; other files must not be empty, nor web pages
     ".zip": rb"PK",

@@ -66,9 +66,8 @@ def score_step(
     progress: Progress,
     likelihoods: Mapping[str, Sequence[Any]] | None = None,
 ) -> Scores:
-    """Scores of a step's texts or predictions, by the metrics that judge them; a note says if its texts are nearly all
-    the same or empty. `likelihoods`: what the metrics of these names judge in their place. Raises RunError if the ids
-    of answers and examples differ."""
+    """Scores of a step's texts or predictions, with a note on texts that are nearly all the same or empty.
+    `likelihoods`: what the metrics of these names judge instead. Raises RunError for answers to other examples."""
     scores = dict[str, Scores]()
     if [answer.id for answer in answers] != [example.id for example in examples]:
         raise RunError(f"{name}: the ids differ from those of the data set's examples; run again with --fresh")

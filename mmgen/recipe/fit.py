@@ -22,8 +22,10 @@ def fit_problems(recipe: Recipe, stored: bool, lacking: bool = False) -> Iterato
         checks += [_data_keys(recipe), _feature_problems(recipe), _random_problems(recipe), _metric_problems(recipe)]
         checks += [_step_problems(recipe, name) for name in recipe.steps or ()]
     for problems in checks:
-        with contextlib.suppress(*(AttributeError, KeyError, TypeError) * (lacking or not recipe.generator)):
-            yield from problems
+        with contextlib.suppress(*(AttributeError, KeyError, TypeError) * lacking):
+            for key, wrong in problems:
+                lacking |= key == (GENERATOR,)  # missing
+                yield key, wrong
 
 
 def _decoding_problems(recipe: Recipe) -> Iterator[Wrong]:

@@ -179,6 +179,7 @@ def test_an_archive_that_cannot_be_read_by_ranges(faults, size, error, message, 
     [
         (("../a.json",), "outside its folder"),
         (("x/../a.json",), "outside its folder"),
+        (("x:/a.json",), "outside its folder"),
         (("x\\..\\a.json",), "has no '[*]/a.json'"),
         (("b.json",), "has no '[*]/a.json'"),
     ],

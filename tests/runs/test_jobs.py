@@ -18,7 +18,7 @@ from mmgen.storage.run_folder import RunFolder
 slow = pytest.mark.slow  # starts processes
 pytestmark = pytest.mark.usefixtures("no_page")
 
-# long enough that a child is told of a stop before its end, on a busy machine too
+# long enough for a child to hear of a stop before its end, even on a busy machine
 RECIPE = toys.three_steps(training={"epochs": 8, "checkpoint_every": 2})
 
 # Children are forks of the run: a command that starts anew imports torch, which is seconds.
