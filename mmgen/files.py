@@ -1,4 +1,4 @@
-"""Files: written completely or not at all, locks, reading JSON and tensors, digests, image keys.
+"""Files: written completely or not at all, locks, JSON and tensors, digests, image keys, what the hub's cache has.
 
 A file survives a kill, since it appears under its name only when it is complete; a lock ends with its process.
 """

@@ -1,4 +1,4 @@
-"""Rows of a model: segments of inputs laid out in order, with positions and token types; the prefix before a text.
+"""What `model` is to its parts: lays out segments of inputs in rows, with positions and token types; the prefix.
 
 Rows are laid out as in the paper (bertgen, section 3): `[CLS] image [SEP] caption`, then the text."""
 

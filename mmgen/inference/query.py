@@ -130,7 +130,7 @@ def named_values(pairs: Iterable[str]) -> dict[str, Any]:
 
 
 def values_in(value: Any) -> tuple[Any, ...]:
-    """The values of several pictures or files together, or the only one."""
+    """The values of one input of a query: several pictures or files together, or the only one."""
     return value.values if isinstance(value, All) else tuple(value) if isinstance(value, list | tuple) else (value,)
 
 

@@ -57,7 +57,7 @@ def check_export(text: str) -> None:
 
 
 def weight_errors(recipe: Recipe, steps: Iterable[str], layers: Layered) -> list[str]:
-    """Errors in the weights that these steps start from, one line each."""
+    """Errors in the names of the weights that these steps start from, one line each."""
     problems = []
     for name in steps:
         start = recipe.steps[name].weights or ""

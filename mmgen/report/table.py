@@ -1,4 +1,4 @@
-"""The table of a run (table.md, terminal): steps, people, chance, the paper; the mean over seeds; notes."""
+"""The table of a run (table.md, terminal): steps, people, chance, the paper, by data set; mean over seeds; notes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def groups(recipe: Recipe) -> dict[str, list[str]]:
 
 
 def data_name(recipe: Recipe, step: str, dataset: Dataset) -> str:
-    """The name of the data set on which a step is scored."""
+    """The name, in tables, of the data set on which a step is scored."""
     return str(dataset.describe().get("name") or (recipe.scored_data(step) or recipe.data).type)
 
 

@@ -1,4 +1,4 @@
-"""A run's folder: names of its files, the recipe that owns it, its lock, other seeds, leftovers.
+"""A run's folder: names of its files, its recipe, its lock, other seeds, leftovers, files that are outdated.
 
 runs/<name>/<profile>/seed-<n>/
     recipe.json  environment.json  data.json  inputs.json  labels.json  backbone/

@@ -1,4 +1,4 @@
-"""Rows for a backbone: an input, and targets behind it as the masked generator packs them."""
+"""Rows in the tests of backbones: inputs as slots, targets packed behind them as the masked generator does, states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Train a step from its start or its last checkpoint: updates, ends of epochs, when to save, when to stop early.
+"""Train a step from its start or its last checkpoint: its data, updates, ends of epochs, when to save, when to stop.
 
 Ctrl-C (or a scheduler's SIGTERM) waits for the current update, with the validation if an epoch ends, and writes a
 checkpoint.

@@ -1,4 +1,4 @@
-"""Next-token logits of the causal generator while it writes: many rows, cached keys and values if there is a cache."""
+"""Next-token logits of the causal generator while it writes: rows of one input share its cache, if there is one."""
 
 from __future__ import annotations
 

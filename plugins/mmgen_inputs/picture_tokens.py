@@ -17,9 +17,9 @@ from mmgen.examples import ResolvedExample
 from mmgen.parts import Backbone, Embedder, Picture
 from mmgen.tensors import Segment
 
-from . import PictureTokens
+from . import ModernVBert, PictureTokens
 from .picture_reader import PictureSource
-from .seeing import SeeingBackbone, surroundings
+from .seeing import SeeingBackbone
 
 
 @dataclass(frozen=True)
@@ -150,3 +150,21 @@ def patch_boxes(picture: Tiled, tokens: int) -> list[Box]:
     """The boxes of the tokens of all tiles, relative to the picture."""
     side = round(tokens**0.5)
     return [box for tile in (*cells(picture.rows, picture.columns), WHOLE) for box in cells(side, side, tile)]
+
+
+def surroundings(rows: int, columns: int, tokens: int) -> str:
+    """The tokens, as text, of a picture cut into rows x columns tiles (0 x 0: it is one tile), `tokens` a tile: the
+    tiles row by row, and then the picture as one tile, as Idefics3's processor writes it."""
+    around, whole, image = ModernVBert.special_tokens[:3]
+    picture = around + whole + image * tokens + around
+    if not rows:
+        return picture
+    tiles = "".join(
+        "".join(
+            around + ModernVBert.tile.format(row=row, column=column) + image * tokens
+            for column in range(1, columns + 1)
+        )
+        + "\n"
+        for row in range(1, rows + 1)
+    )
+    return f"{tiles}\n{picture}"

@@ -1,4 +1,4 @@
-"""The backbone around an encoder that sees: its vision tower turns pixels into tokens; its sizes and its processor.
+"""The backbone around an encoder that sees: its vision tower turns pixels into tokens, which stand among others.
 
 The text encoder attends through mmgen's function, the vision tower through transformers' own. Which pixels it gets, and
 which tokens stand around them, is what the encoder's own processor says (Idefics3's)."""
@@ -18,7 +18,7 @@ from mmgen.files import model_folder
 
 from . import ModernVBert
 
-AROUND, WHOLE, IMAGE = ModernVBert.special_tokens[:3]
+IMAGE = ModernVBert.special_tokens[2]
 
 
 class SeeingBackbone(EncoderBackbone):
@@ -98,20 +98,3 @@ def load_processor(config: ModernVBert, folder: Path | None) -> Any:
             f"{whose} has no usable preprocessor_config.json, which says how pictures are resized; use a complete "
             "folder"
         ) from None
-
-
-def surroundings(rows: int, columns: int, tokens: int) -> str:
-    """The text that stands for a picture cut into rows x columns tiles (0 x 0: it is one tile), `tokens` a tile: the
-    tiles row by row, and then the picture as one tile, as Idefics3's processor writes it."""
-    picture = AROUND + WHOLE + IMAGE * tokens + AROUND
-    if not rows:
-        return picture
-    tiles = "".join(
-        "".join(
-            AROUND + ModernVBert.tile.format(row=row, column=column) + IMAGE * tokens
-            for column in range(1, columns + 1)
-        )
-        + "\n"
-        for row in range(1, rows + 1)
-    )
-    return f"{tiles}\n{picture}"

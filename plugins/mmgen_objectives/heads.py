@@ -1,4 +1,4 @@
-"""The base of objectives with a head: dropout and a linear layer over states, which starts as the published one."""
+"""The base of objectives with a head: dropout and a linear layer over states; predictions of labels and choices."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def in_batches(
 
 
 def picture_and_text(model: Any, example: Any, inputs: Any) -> tuple[str | None, str | None]:
-    """Names of the first input with boxes and of the first without, among the `inputs` that the example has."""
+    """What a probe reads of an example: names of the first of `inputs` with boxes, and of the first without."""
     names = readable(model, example, inputs)
     boxed = {name: bool(model.embedders[name].describe(example).get("boxes")) for name in names}
     return (

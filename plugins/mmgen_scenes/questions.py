@@ -1,4 +1,4 @@
-"""Questions about scenes, in one table of forms: how each is worded, what fills its words, and what answers it.
+"""Questions about scenes, in one table of forms: how each is worded, what fills its words, what answers it; reads them.
 
 Any text can be read and answered, whoever wrote it. Where people may differ (`mmgen_scenes.relations`), a question is
 in doubt.

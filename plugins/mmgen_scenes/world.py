@@ -1,4 +1,4 @@
-"""The world: kinds of things, their looks and boxes, and how a scene is put together at random.
+"""The world: kinds of things, their looks and boxes, a thing from its facts, and how a scene is put together at random.
 
 Boxes are (x0, y0, x1, y1) relative to the picture's side, y downwards. Nothing here draws or writes text.
 """

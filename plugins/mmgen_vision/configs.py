@@ -1,4 +1,4 @@
-"""Configs shared by tasks about pictures: published data sets, metrics, checks of a step's inputs. No torch."""
+"""Configs shared by tasks about pictures: published data sets, paths of files, metrics, checks of inputs. No torch."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -118,7 +118,7 @@ class ScoringConfig(mmgen.MetricConfig):
 
 
 def as_paths(value: Paths) -> tuple[Path, ...]:
-    """One path, or several, as a tuple."""
+    """The value of a key that takes a path or several, as a tuple."""
     return (value,) if isinstance(value, Path) else value
 
 
