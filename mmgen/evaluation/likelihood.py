@@ -56,10 +56,8 @@ def fill(model: Model, batch: Batch, text: str, top: int) -> tuple[list[Generati
     refused = [*backbone.forbidden_ids, backbone.end_id]
     texts, totals, words = torch.tensor([partial], device=model.device), torch.zeros(1, device=model.device), []
     for place in places:
-        logits = backbone.logits(generator.blank_states(model, batch, texts.tolist())).float()[
-            :, : len(backbone.tokenizer)
-        ]
-        values = logits.log_softmax(-1)
+        logits = backbone.logits(generator.blank_states(model, batch, texts.tolist()))
+        values = logits[:, : len(backbone.tokenizer)].float().log_softmax(-1)
         values[:, refused] = -torch.inf
         best, ids = values[0].topk(min(top, int(values[0].isfinite().sum())))
         words.append(

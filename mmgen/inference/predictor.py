@@ -160,15 +160,12 @@ class Predictor:
         """The likelihoods of the texts of queries, from one pass; with remarks on texts that are cut."""
         examples, backbone = [prepared.read[0].example for prepared in group], self.model.backbone
         batch = self._of_targets.batch([prepared.read for prepared in group]).to(self.model.device)
-        answers = []
+        answers, most = [], self.model.generator.max_tokens - 1
         for prepared, texts in zip(group, likelihoods(self.model, batch, examples), strict=True):
-            remarks = [*prepared.answer.remarks]
-            for text in texts:
-                remarks += remarks_on_text(
-                    f"'{text.text:.40}'", text.text, self.model.generator.max_tokens - 1, backbone
-                )
+            of_texts = [remarks_on_text(f"'{text.text:.40}'", text.text, most, backbone) for text in texts]
+            remarks = (*prepared.answer.remarks, *itertools.chain.from_iterable(of_texts))
             measured = tuple(spelt(text, backbone) for text in texts)
-            answers.append(replace(prepared.answer, texts=measured, remarks=tuple(remarks)))
+            answers.append(replace(prepared.answer, texts=measured, remarks=remarks))
         return answers
 
     def fill_blanks(self, group: Sequence[Prepared], top: int) -> list[Answer]:

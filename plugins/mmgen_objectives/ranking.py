@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import torch
 
+from mmgen.evaluation.likelihood import likelihoods
 from mmgen.examples import Prediction, ResolvedExample
 from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
 from mmgen.tensors import Batch, Loss, Targets, apply
@@ -45,12 +46,8 @@ class RankingObjective(Objective):
 
     def predict(self, model: Sequencer, batch: Batch, targets: Targets) -> list[Prediction]:
         batch, examples = self.laid_out(model, batch, targets)
-        values, reader = model.generator.likelihood(model, batch, examples), model.generator.reader
-        tokens = values.split([len(text) for example in examples for text in reader.targets(example)])
-        totals = torch.stack([of_text.sum() for of_text in tokens]).split(
-            [len(example.targets) for example in examples]
-        )
-        shares = [row.softmax(0) for row in totals]
+        rows = likelihoods(model, batch, examples)
+        shares = [torch.tensor([text.log_probability for text in row]).softmax(0) for row in rows]
         if self.reader.known:
             return label_predictions(batch, torch.stack(shares), self.reader.known)
         return [
