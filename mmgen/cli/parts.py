@@ -96,7 +96,7 @@ def new(name: str, kind: str) -> None:
     The package can be installed, passes its tests and runs as it is."""
     for file in (files := create(name, kind, installed())):
         tell(file)
-    tell(f"\nnext:  cd {files[0].parts[0]} && pip install -e . && pytest && mmgen run recipe.toml")
+    tell(f"\nnext:  cd {files[0].parts[0]} && pip install -e . pytest && python -m pytest && mmgen run recipe.toml")
 
 
 @click.command()
