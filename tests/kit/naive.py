@@ -48,5 +48,5 @@ def greedy(backbone, prefix: torch.Tensor, limit: int) -> tuple[list[int], float
     while len(written) < limit and backbone.tokenizer.sep_token_id not in written:
         logp = without_special(backbone, distribution(backbone, prefix, written))
         written.append(int(logp.argmax()))
-        total += float(logp.max())
+        total += logp.max().item()
     return written, total / len(written)
