@@ -75,6 +75,7 @@ def test_a_mistake_in_a_file_is_a_line(load, tmp_path, code, name, message):
     assert name.partition(".")[0] not in {part.source.plugin for part in installed().parts}
 
 
+@pytest.mark.slow
 def test_workers_that_do_not_fork_find_the_file(tmp_path):
     (tmp_path / "below").mkdir()
     (tmp_path / "below/my_part.py").write_text(textwrap.dedent(WORDS.replace("1 / 0", "self.type")))

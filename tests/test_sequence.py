@@ -113,10 +113,14 @@ def by_hand(built, example, tail, masked):
     return backbone.logits(out.last_hidden_state[0, -1]).log_softmax(-1)
 
 
+POSITIONS = [
+    pytest.param(0, id="one position for all", marks=pytest.mark.slow),
+    pytest.param(-2, id="an extra row"),
+]
 FAMILIES = [Bert, *(pytest.param(family, marks=pytest.mark.slow) for family in (Roberta, toys.Albert))]
 
 
-@pytest.mark.parametrize("position", [0, -2], ids=["one position for all", "an extra row"])
+@pytest.mark.parametrize("position", POSITIONS)
 @pytest.mark.parametrize("family", FAMILIES, ids=["Bert", "Roberta", "Albert"])
 @torch.no_grad()
 def test_packed_training_equals_rows_by_hand(family, position):
@@ -128,7 +132,7 @@ def test_packed_training_equals_rows_by_hand(family, position):
     assert built(batch_of(built, examples)).sums["generator.loss"].item() == pytest.approx(total, rel=1e-5)
 
 
-@pytest.mark.parametrize("position", [0, -2], ids=["one position for all", "an extra row"])
+@pytest.mark.parametrize("position", POSITIONS)
 @torch.no_grad()
 def test_next_token_training_equals_rows_by_hand(position):
     built, examples = model(Causal(max_tokens=9), Bert, position), toys.examples(3)
@@ -142,7 +146,9 @@ def test_next_token_training_equals_rows_by_hand(position):
     assert built(batch_of(built, examples)).sums["generator.loss"].item() == pytest.approx(total, rel=1e-5)
 
 
-@pytest.mark.parametrize("family", [Bert, toys.Albert], ids=["with a cache", "without"])
+@pytest.mark.parametrize(
+    "family", [Bert, pytest.param(toys.Albert, marks=pytest.mark.slow)], ids=["with a cache", "without"]
+)
 @torch.no_grad()
 def test_every_step_of_writing_is_a_row_by_hand_while_inputs_leave(family):
     """Three rows per input, which are exchanged; finished inputs are dropped one by one."""

@@ -33,6 +33,7 @@ def lines_and_tokens(path: Path) -> tuple[int, int]:
     return text.count("\n"), count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["mmgen", "plugins", "tests", "tools", "examples"])
 def test_python_stays_under_its_ceiling(folder):
     sizes = [lines_and_tokens(path) for path in files(folder, "*.py")]

@@ -180,6 +180,7 @@ def test_a_server_that_forbids_a_picture_is_asked_again(files, tmp_path):
     assert (tmp_path / "images" / PICTURES[4]).exists()
 
 
+@pytest.mark.slow
 def test_ctrl_c_does_not_wait_for_pictures(files, tmp_path):
     """The server hangs for 2 seconds a request, and every picture is tried six times. The next call goes on."""
     code = """

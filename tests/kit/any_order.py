@@ -6,12 +6,13 @@ from mmgen_generators import AnyOrder
 from mmgen_inputs import Text
 
 from kit import toys
-from kit.weights import perturbed
+from kit.weights import built_once, perturbed
 from mmgen.model import compose
 
 SIZES = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 4, "vocab_size": 90, "dropout": 0.0}
 
 
+@built_once
 def any_order(seed: int = 0, max_tokens: int = 9, **keys):
     """A caption-to-question model with random weights in eval mode."""
     torch.manual_seed(seed)

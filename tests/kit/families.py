@@ -9,13 +9,14 @@ from mmgen_encoders import AnyEncoder
 from transformers import AttentionInterface
 from transformers.models.auto import CONFIG_MAPPING
 
-from kit.weights import perturbed
+from kit.weights import built_once, perturbed
 from mmgen.testing import TEXTS
 from mmgen.testing.rows import behind, some_ids
 from mmgen.testing.rows import prefix as inputs
 
 SIZES = {
-    "modernbert": {"local_attention": 8},  # a window of four slots to either side
+    # a window of four slots to either side; a row of all positions takes long
+    "modernbert": {"local_attention": 8, "max_position_embeddings": 200},
     "ultrabert": {"sliding_window": 4},
     "eurobert": {"num_key_value_heads": 2},  # shared by pairs of heads
     "mobilebert": {
@@ -52,6 +53,7 @@ class Tiny(AnyEncoder):
         return SIZES.get(self.family, {})
 
 
+@built_once
 def build(family: str, seed: int = 0):
     """A tiny encoder with random weights that are not tiny, in eval mode."""
     if family not in CONFIG_MAPPING:

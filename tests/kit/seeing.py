@@ -11,7 +11,7 @@ from PIL import Image
 from safetensors.torch import save_file
 from transformers import AutoImageProcessor, AutoModelForMaskedLM, AutoTokenizer, Idefics3Processor
 
-from kit.weights import perturbed
+from kit.weights import built_once, perturbed
 from mmgen.examples import All, ResolvedExample
 from mmgen.model import Model, compose
 from mmgen.parts import Picture
@@ -51,6 +51,7 @@ def pictures() -> dict[str, Picture]:
     return {name: picture(name) for name in FORMATS}
 
 
+@built_once
 def model(max_tokens: int = 6, **image) -> Model:
     """A model with random weights that are not tiny, which cuts pictures into tiles, in eval mode."""
     torch.manual_seed(0)

@@ -18,7 +18,7 @@ from pydantic import Field
 from safetensors.torch import load_file
 
 from kit import stores
-from kit.weights import perturbed
+from kit.weights import built_once, perturbed
 from mmgen.examples import Example
 from mmgen.model import Model, compose
 from mmgen.progress import Progress
@@ -57,6 +57,7 @@ def context(
     return StepContext("s", step, 0, folder, accelerator or Processes(cpu=True), progress or Progress())
 
 
+@built_once
 def model(backbone=Bert, max_tokens: int = 9, seed: int = 0, **sizes) -> Model:
     """A caption-to-question model with random weights in eval mode."""
     torch.manual_seed(seed)

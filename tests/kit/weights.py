@@ -1,6 +1,26 @@
-"""Random weights that are not tiny, so that mistakes show."""
+"""Random weights that are not tiny, so that mistakes show; models that are built once and copied."""
+
+import copy
+import functools
 
 import torch
+
+
+def built_once(build):
+    """`build`, which seeds torch: further calls with the same arguments copy the first model, which takes a third of
+    the time, and leave torch's random state as building does."""
+
+    @functools.cache
+    def first(*arguments, **options):
+        return build(*arguments, **options), torch.get_rng_state()
+
+    @functools.wraps(build)
+    def again(*arguments, **options):
+        model, state = first(*arguments, **options)
+        torch.set_rng_state(state)
+        return copy.deepcopy(model)
+
+    return again
 
 
 def perturbed(model, scale: float = 0.1):

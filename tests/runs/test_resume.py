@@ -22,7 +22,7 @@ from mmgen.storage import weights
 from mmgen.training.train import Trainer, train
 
 EXAMPLES, VALIDATION, OTHERS = toys.examples(16), toys.examples(4, seed=1), toys.examples(11, seed=2)
-SCRIPT = "import sys; from test_resume import prove; prove(sys.argv[1])"
+SCRIPT = "import sys, torch; torch.set_num_threads(1); from test_resume import prove; prove(sys.argv[1], killed=True)"
 
 
 @dataclass
@@ -88,14 +88,14 @@ def outcome(setting: Setting, folder: Path, sigterm_before=None, sigkill_at=None
     return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.endswith(".partial")}
 
 
-def prove(name: str) -> None:
-    """Trains with a setting, undisturbed and stopped in three ways; in a process of its own."""
-    torch.set_num_threads(1)
+def prove(name: str, killed: bool = False) -> None:
+    """Trains with a setting, undisturbed and stopped in two ways. `killed`: and by SIGKILL, in a process of its own."""
     setting = SETTINGS[name]
-    if not (child := os.fork()):  # before anything is computed here
-        outcome(setting, Path("killed"), sigkill_at=2)
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    if killed:
+        if not (child := os.fork()):  # before anything is computed here
+            outcome(setting, Path("killed"), sigkill_at=2)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     undisturbed = outcome(setting, Path("undisturbed"))
     assert sorted(undisturbed) == ["generations.jsonl", "log.jsonl", "weights.safetensors"]
     log = undisturbed["log.jsonl"].decode()
@@ -104,7 +104,7 @@ def prove(name: str) -> None:
         with contextlib.suppress(KeyboardInterrupt):
             outcome(setting, Path(folder), sigterm_before=number)
             sys.exit(f"not stopped {folder}")
-    for folder in ("killed", "inside", "at the end"):
+    for folder in (*["killed"] * killed, "inside", "at the end"):
         assert (Path(folder) / "checkpoint.safetensors").exists(), folder
         resumed = outcome(setting, Path(folder))
         different = [file for file in undisturbed | resumed if undisturbed.get(file) != resumed.get(file)]
@@ -124,9 +124,13 @@ def proofs(request, tmp_path_factory):
     }
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if name != "accumulation" else ()) for name in SETTINGS]
-)
-def test_a_stopped_step_ends_with_the_same_bytes(proofs, name):
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_stopped_or_killed_step_ends_with_the_same_bytes(proofs, name):
     done = proofs[name].finish()
     assert done.returncode == 0, done.stderr
+
+
+def test_a_stopped_step_ends_with_the_same_bytes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    prove("accumulation")

@@ -25,6 +25,7 @@ from mmgen.testing.tiny import TinyCache
 from mmgen.testing.toy import WordsEmbedder, WordsReader
 
 Mistake = namedtuple("Mistake", "suite test says")
+COSTLY = ("test_overfits_one_pair", "test_every_way_of_writing")  # as in tests/conftest.py
 MISTAKES = []
 
 
@@ -333,7 +334,13 @@ mistake(
 )
 
 
-@pytest.mark.parametrize("number", range(len(MISTAKES)), ids=[m.says[:40] for m in MISTAKES])
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(number, id=mistake.says[:40], marks=[pytest.mark.slow] * (mistake.test in COSTLY))
+        for number, mistake in enumerate(MISTAKES)
+    ],
+)
 def test_a_mistake_is_caught_in_words(number, request):
     broken, test, says = MISTAKES[number]
     with pytest.raises(Exception) as caught:  # noqa: B017, PT011 - what a part raises, as it is

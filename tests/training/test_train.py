@@ -15,7 +15,7 @@ from mmgen.files import clear_partials
 from mmgen.storage.weights import read_tensors, state, write_tensors
 
 
-@pytest.mark.parametrize("spoil", [torch.nan, torch.inf])
+@pytest.mark.parametrize("spoil", [torch.nan, pytest.param(torch.inf, marks=pytest.mark.slow)])
 def test_a_loss_that_is_not_finite_names_its_examples_and_keeps_the_checkpoint(tmp_path, spoil):
     model, seen = toys.model(), []
     forward = model.forward
@@ -58,7 +58,9 @@ def test_a_step_of_updates_ends_after_so_many(tmp_path, number):
 LOSSES = (3.0, 2.0, 2.5, 2.0, 1.0, 0.5)  # after each epoch
 
 
-@pytest.mark.parametrize(("patience", "epochs"), [(1, 3), (2, 4), (3, 6), (None, 6)])
+@pytest.mark.parametrize(
+    ("patience", "epochs"), [(1, 3), (2, 4), *(pytest.param(most, 6, marks=pytest.mark.slow) for most in (3, None))]
+)
 def test_a_step_stops_after_epochs_that_are_not_better(tmp_path, monkeypatch, patience, epochs):
     losses, progress, model, seen = iter(LOSSES), RecordedProgress(), toys.model(), []
 

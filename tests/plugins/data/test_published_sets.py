@@ -8,6 +8,7 @@ from mmgen_data import Vqa, Vqg
 CAPTIONED = ("captions_from_categories.json",)
 
 
+@pytest.mark.slow
 def test_vqg_coco(real_data):
     dataset = Vqg(folder=real_data / "vqg_coco", caption_files=CAPTIONED).build()
     description = dataset.describe()
@@ -29,6 +30,7 @@ def test_coco_captions_of_several(real_data):
     assert len(examples) == 102 and len(examples[0].inputs["caption"]) == 5
 
 
+@pytest.mark.slow
 def test_okvqa(real_data, caplog):
     keys = {"release": "okvqa", "folder": real_data / "okvqa", "test_split": "val"}
     assert Vqa(**keys, caption_files=()).build().describe()["examples"] == {"train": 8998, "val": 5033}

@@ -42,7 +42,7 @@ def build(folder, tensors):
     return FAMILIES[folder.name][1](weights=str(folder)).build()
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", ["bert", *(pytest.param(name, marks=pytest.mark.slow) for name in [*FAMILIES][1:])])
 def test_a_head_is_new_if_all_of_it_is_missing_and_refused_if_some_is(family, published, caplog):
     folder, tensors = published(family)
     front = AutoModelForMaskedLM.from_pretrained(folder).base_model_prefix + "."
@@ -61,7 +61,7 @@ def test_a_head_is_new_if_all_of_it_is_missing_and_refused_if_some_is(family, pu
     assert not caplog.text
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta"])
+@pytest.mark.parametrize("family", ["bert", pytest.param("roberta", marks=pytest.mark.slow)])
 def test_a_pooler_is_new_if_all_of_it_is_missing_and_refused_if_some_is(family, published, caplog):
     folder, tensors = published(family)
     front = f"{family}.pooler.dense"

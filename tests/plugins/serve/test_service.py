@@ -64,7 +64,10 @@ def test_boxes_decoding_and_prompts_are_those_of_the_request(client, predictor):
 
 @pytest.mark.parametrize(
     ("generator", "options"),
-    [("masked", {"do_sample": True, "temperature": 5.0}), ("any_order", {"temperature": 2.0})],
+    [
+        ("masked", {"do_sample": True, "temperature": 5.0}),
+        pytest.param("any_order", {"temperature": 2.0}, marks=pytest.mark.slow),
+    ],
 )
 def test_a_seed_gives_the_texts_that_it_gives_in_python(generator, options):
     predictor = served.predictor(generator)

@@ -34,6 +34,7 @@ class TestVisualBert(mmgen.testing.BackboneSuite):
         return result
 
 
+@pytest.mark.slow
 class TestLateFusion(TestVisualBert):
     def config(self):
         return VisualBert(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=90, fuse="late")
