@@ -1,7 +1,9 @@
 """The visibility rule, compared with the paper's words, slot by slot."""
 
+import itertools
+
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from mmgen_generators.stepwise import rows_to_keep
 
@@ -33,6 +35,7 @@ def may_look(query, key) -> bool:
 
 
 @given(st.lists(slot, min_size=1, max_size=12))
+@example([(PAD, 0, 0), (PREFIX, 0, 0), *itertools.product((WRITTEN, MASK, NOISY), (1, 2), (1, 2))])
 def test_the_rule(slots):
     seen = visible(layout(slots))[0].tolist()
     for i, query in enumerate(slots):

@@ -16,8 +16,6 @@ from kit.training import (
 from mmgen.errors import RunError
 from mmgen.oom import ADVICE_SMALLER
 
-pytestmark = pytest.mark.slow
-
 
 def test_a_batch_too_large_is_cut_and_the_update_is_the_same(tmp_path):
     """Without dropout the pieces' gradients add up to that of the update, so the training is the same."""
@@ -35,6 +33,7 @@ def test_a_batch_too_large_is_cut_and_the_update_is_the_same(tmp_path):
     assert len(memory.tried) - len(memory.seen) <= 3  # it is learnt once, not found out for every batch
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "place",
     [
@@ -53,6 +52,7 @@ def test_out_of_memory_is_one_line_if_nothing_can_be_halved(tmp_path, monkeypatc
     assert said == f"step 's': out of memory; {ADVICE_SMALLER}; the last checkpoint is kept"
 
 
+@pytest.mark.slow
 def test_validation_is_cut_as_well(tmp_path):
     model, examples = toys.model(), toys.examples(9)
     learner = build_trainer(model, tmp_path, examples, validation=examples)
