@@ -47,10 +47,8 @@ def pytest_addoption(parser):
 
 COSTLY = (  # tests of the public suites that take a third of a second for every part
     "test_every_way_of_writing",
-    "test_longest_row",
     "test_overfits_one_pair",
     "test_training_lowers_the_loss",
-    "test_writes_after_shared_positions",
 )
 
 

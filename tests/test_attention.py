@@ -1,7 +1,5 @@
 """The visibility rule, compared with the paper's words, slot by slot."""
 
-import itertools
-
 import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -35,7 +33,7 @@ def may_look(query, key) -> bool:
 
 
 @given(st.lists(slot, min_size=1, max_size=12))
-@example([(PAD, 0, 0), (PREFIX, 0, 0), *itertools.product((WRITTEN, MASK, NOISY), (1, 2), (1, 2))])
+@example([(MASK, 1, 1), (MASK, 1, 2)])
 def test_the_rule(slots):
     seen = visible(layout(slots))[0].tolist()
     for i, query in enumerate(slots):

@@ -9,12 +9,8 @@ import torch
 def built_once(build):
     """`build`, which seeds torch: further calls with the same arguments copy the first model, which takes a third of
     the time, and leave torch's random state as building does."""
+    first = functools.cache(lambda *arguments, **options: (build(*arguments, **options), torch.get_rng_state()))
 
-    @functools.cache
-    def first(*arguments, **options):
-        return build(*arguments, **options), torch.get_rng_state()
-
-    @functools.wraps(build)
     def again(*arguments, **options):
         model, state = first(*arguments, **options)
         torch.set_rng_state(state)

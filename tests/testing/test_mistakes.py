@@ -3,7 +3,6 @@
 import copy
 import itertools
 import random
-from collections import namedtuple
 from dataclasses import replace
 
 import pytest
@@ -24,13 +23,13 @@ from mmgen.testing.rows import last, prefix
 from mmgen.testing.tiny import TinyCache
 from mmgen.testing.toy import WordsEmbedder, WordsReader
 
-Mistake = namedtuple("Mistake", "suite test says")
-COSTLY = ("test_overfits_one_pair", "test_every_way_of_writing")  # as in tests/conftest.py
 MISTAKES = []
+COSTLY = ("overfits_one_pair", "every_way_of_writing")
 
 
 def mistake(kind, test, says, **changes):
-    MISTAKES.append(Mistake(suite(kind, **changes), f"test_{test}", says))
+    marks = [pytest.mark.slow] * (test in COSTLY)
+    MISTAKES.append(pytest.param(suite(kind, **changes), f"test_{test}", says, id=says[:40], marks=marks))
 
 
 # Backbones
@@ -334,15 +333,8 @@ mistake(
 )
 
 
-@pytest.mark.parametrize(
-    "number",
-    [
-        pytest.param(number, id=mistake.says[:40], marks=[pytest.mark.slow] * (mistake.test in COSTLY))
-        for number, mistake in enumerate(MISTAKES)
-    ],
-)
-def test_a_mistake_is_caught_in_words(number, request):
-    broken, test, says = MISTAKES[number]
+@pytest.mark.parametrize(("broken", "test", "says"), MISTAKES)
+def test_a_mistake_is_caught_in_words(broken, test, says):
     with pytest.raises(Exception) as caught:  # noqa: B017, PT011 - what a part raises, as it is
         getattr(broken(), test)()
     assert says in str(caught.value) and "\n" not in str(caught.value)

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 from mmgen_data import Vqa, Vqg
 
+pytestmark = pytest.mark.slow
+
 CAPTIONED = ("captions_from_categories.json",)
 
 
-@pytest.mark.slow
 def test_vqg_coco(real_data):
     dataset = Vqg(folder=real_data / "vqg_coco", caption_files=CAPTIONED).build()
     description = dataset.describe()
@@ -22,7 +23,6 @@ def test_vqg_coco(real_data):
     assert len(ids) == len(set(ids)) == 4998
 
 
-@pytest.mark.slow
 def test_coco_captions_of_several(real_data):
     """Gzipped official captions: five per image, as alternatives."""
     folder, files = real_data / "vqg_coco", ("../coco/captions.json.gz",)
@@ -30,7 +30,6 @@ def test_coco_captions_of_several(real_data):
     assert len(examples) == 102 and len(examples[0].inputs["caption"]) == 5
 
 
-@pytest.mark.slow
 def test_okvqa(real_data, caplog):
     keys = {"release": "okvqa", "folder": real_data / "okvqa", "test_split": "val"}
     assert Vqa(**keys, caption_files=()).build().describe()["examples"] == {"train": 8998, "val": 5033}

@@ -25,6 +25,7 @@ PAIRS = [
     ("roberta", "lm_head.decoder.bias", "lm_head.bias"),
     ("modernbert", "decoder.weight", "model.embeddings.tok_embeddings.weight"),
 ]
+OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in ("roberta", "modernbert")]
 IDS = torch.tensor([[5, 9, 7, 8]])
 
 
@@ -42,7 +43,7 @@ def build(folder, tensors):
     return FAMILIES[folder.name][1](weights=str(folder)).build()
 
 
-@pytest.mark.parametrize("family", ["bert", *(pytest.param(name, marks=pytest.mark.slow) for name in [*FAMILIES][1:])])
+@pytest.mark.parametrize("family", ["bert", *OTHERS])
 def test_a_head_is_new_if_all_of_it_is_missing_and_refused_if_some_is(family, published, caplog):
     folder, tensors = published(family)
     front = AutoModelForMaskedLM.from_pretrained(folder).base_model_prefix + "."
@@ -61,7 +62,7 @@ def test_a_head_is_new_if_all_of_it_is_missing_and_refused_if_some_is(family, pu
     assert not caplog.text
 
 
-@pytest.mark.parametrize("family", ["bert", pytest.param("roberta", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("family", ["bert", OTHERS[0]])
 def test_a_pooler_is_new_if_all_of_it_is_missing_and_refused_if_some_is(family, published, caplog):
     folder, tensors = published(family)
     front = f"{family}.pooler.dense"

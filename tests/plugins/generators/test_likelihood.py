@@ -14,9 +14,7 @@ from mmgen.examples import Example
 from mmgen.model import compose
 from mmgen.testing import TEXTS, Tiny, Words
 
-WAYS = pytest.mark.parametrize(
-    "keys", [{}, pytest.param({"length": "end"}, marks=pytest.mark.slow), {"length": "end", "block": 3}], ids=str
-)
+WAYS = pytest.mark.parametrize("keys", [{}, {"length": "end"}, {"length": "end", "block": 3}], ids=str)
 
 
 def assert_close(values, expected):

@@ -73,12 +73,7 @@ ENDING = {
 @pytest.mark.parametrize(
     ("options", "caches"),
     [
-        pytest.param(
-            options,
-            caches,
-            id=f"{name}-{way}",
-            marks=() if name == "greedy" or (caches and name != "samples") else pytest.mark.slow,
-        )
+        pytest.param(options, caches, id=f"{name}-{way}", marks=() if caches or name == "greedy" else pytest.mark.slow)
         for name, options in ENDING.items()
         for way, caches in (("cache", True), ("no cache", False))
     ],
