@@ -117,6 +117,7 @@ def test_a_full_disk_is_said_and_what_has_arrived_stays(tmp_path, monkeypatch):
         assert download(f"{server.url}/a.bin", tmp_path / "a.bin") == SHA
 
 
+@pytest.mark.slow
 def test_a_killed_download_goes_on(tmp_path):
     """The process is killed with half of the file on the disk; the next one asks for the rest."""
     code = """

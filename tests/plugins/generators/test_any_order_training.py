@@ -36,6 +36,7 @@ def test_validation_repeats_its_noise_and_training_draws_anew():
     assert torch.equal(still, again) and not torch.equal(drawn, redrawn)
 
 
+@pytest.mark.slow
 def test_shares_of_masked_places_spread_over_the_questions_of_an_example():
     """Five questions of eight words: the five numbers of masked words lie apart, and over many examples every number is
     equally frequent."""

@@ -61,6 +61,7 @@ class TestRegions(EmbedderSuite):
         return PICTURES
 
 
+@pytest.mark.slow
 class TestCells(TestRegions):
     def config(self):
         cells = TimmGrid(model="test_vit", image_size=160, grid=2, level=2, pool=1)

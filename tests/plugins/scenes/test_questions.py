@@ -158,8 +158,9 @@ def test_nine_people_agree_and_one_gives_a_near_miss(answered):
     assert len(places) == 10
 
 
+@pytest.mark.slow
 def test_a_share_of_the_questions_names_what_is_not_there():
-    plain = SceneAnswers(train_size=25, val_size=1, test_size=5)
+    plain = SceneAnswers(train_size=40, val_size=1, test_size=10)
     changed = plain.model_copy(update={"unanswerable": 0.3}).build()
     assert changed.vocabularies() == {"answers": (*ANSWERS, "unanswerable")}
     pairs = [*zip(plain.build().split("train"), changed.split("train"), strict=True)]
