@@ -29,7 +29,7 @@ SOME = (8, 3, 4)  # pictures of the splits
 ALL = (257, 125, 122)  # and one that is in none of them
 DINO = "vit_small_patch14_reg4_dinov2.lvd142m"
 COMMANDS = re.search("## Photographs.*?```sh\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)[1]
-RUN, GENERATE = (line.partition("#")[0].split()[1:] for line in COMMANDS.splitlines())  # as README prints them
+RUN, GENERATE = (line.partition("#")[0].split()[1:] for line in COMMANDS.splitlines()[1:])  # as README prints them
 QUICK = {"training.epochs": 1, "training.batch_size": 8, "decoding.min_new_tokens": 4, "metrics.overlap.meteor": False}
 
 
