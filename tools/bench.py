@@ -1,7 +1,7 @@
-"""Measure mmgen in a few minutes on a GPU: ten parts, the most valuable first. On a processor, beside other systems.
+"""Measure mmgen in a few minutes on a GPU: nine parts, the most valuable first. On a processor, beside other systems.
 
-    python3 tools/bench.py                                    call 1: the first six parts, in 7.5 minutes
-    python3 tools/bench.py --call 2                           call 2: the other four, in 3.7 minutes
+    python3 tools/bench.py                                    call 1: the first six parts, in 8 minutes
+    python3 tools/bench.py --call 2                           call 2: the other three, in 3 minutes
     python3 tools/bench.py --parts train,decode --device cpu  the tables of docs/performance.md, on one thread
     python3 tools/bench.py --tiny                             all parts, on the CPU, with figures that mean nothing
 
@@ -54,7 +54,7 @@ SIZES = {  # on a GPU, on a CPU, in a rehearsal
 def parse_arguments() -> argparse.Namespace:
     """The options: the parts to measure, and a number for each of `SIZES`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--call", type=int, choices=(1, 2), help="the first six parts, or the other four")
+    parser.add_argument("--call", type=int, choices=(1, 2), help="the first six parts, or the other three")
     parser.add_argument("--parts", help=f"only these, with commas between them: {','.join(LIMITS)}")
     parser.add_argument("--device", choices=("cuda", "cpu"))
     parser.add_argument("--tiny", action="store_true", help="tiny sizes, by default on the CPU")

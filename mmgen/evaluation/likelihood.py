@@ -11,25 +11,29 @@ from ..attention_maps import words_of
 from ..configs import PROMPT
 from ..errors import DataError
 from ..examples import Example, Generation, Likelihood
-from ..model import Model
 from ..parts import Backbone
+from ..sequence import Sequencer
 from ..tensors import Batch
 
 BEAMS = 20  # fillings of blanks that are followed at least
 
 
 @torch.inference_mode()
-def likelihoods(model: Model, batch: Batch, examples: Sequence[Example]) -> list[list[Likelihood]]:
+def likelihoods(model: Sequencer, batch: Batch, examples: Sequence[Example]) -> list[list[Likelihood]]:
     """The likelihood of every target of B examples, from one pass; `batch`: of them, as for training. A target over
     `max_tokens` is cut as in training."""
-    generator, first, results, kind = model.generator, 0, [], model.generator.likelihood_kind
-    values = generator.likelihood(model, batch, examples).tolist()
+    generator, results = model.generator, []
+    values = iter(generator.likelihood(model, batch, examples).tolist())
     for example in examples:
         row = []
         for text, tokens in zip(example.targets, generator.reader.targets(example), strict=True):
-            of_tokens = tuple(values[first : first + len(tokens)])
-            first, score = first + len(tokens), sum(of_tokens) / len(tokens)
-            row.append(Likelihood(example.id, text, tuple(tokens), score, log_probabilities=of_tokens, kind=kind))
+            known = tuple(next(values) for _ in tokens)
+            score = sum(known) / len(tokens)
+            row.append(
+                Likelihood(
+                    example.id, text, tuple(tokens), score, log_probabilities=known, kind=generator.likelihood_kind
+                )
+            )
         results.append(row)
     return results
 
@@ -38,13 +42,14 @@ def spelt(likelihood: Likelihood, backbone: Backbone) -> Likelihood:
     """The likelihood with its tokens and words as texts."""
     tokens, values = likelihood.tokens, likelihood.log_probabilities
     pieces = zip((backbone.tokenizer.decode([token]) for token in tokens), values, strict=True)
-    words = words_of([backbone.decode_text(tokens[:end]) for end in range(1, len(tokens))])  # without the end
+    # without the end; unknown words as the tokenizer shows them
+    words = words_of([backbone.tokenizer.decode(tokens[:end]).strip() for end in range(1, len(tokens))])
     sums = tuple((word.strip(), sum(values[place] for place in places)) for word, places in words)
     return replace(likelihood, pieces=tuple(pieces), words=sums)
 
 
 @torch.inference_mode()
-def fill(model: Model, batch: Batch, text: str, top: int) -> tuple[list[Generation], list[list[tuple[str, float]]]]:
+def fill(model: Sequencer, batch: Batch, text: str, top: int) -> tuple[list[Generation], list[list[tuple[str, float]]]]:
     """The `top` most probable fillings of all blanks of a text, found by beams from left to right; and the most
     probable words of each blank with their probabilities, the blanks before it filled as in the best of them.
     `batch`: one input. A filling's score is the mean log-probability of its words. Raises DataError."""
@@ -53,12 +58,11 @@ def fill(model: Model, batch: Batch, text: str, top: int) -> tuple[list[Generati
         raise DataError("a text with blanks can have one prompt only")
     partial = [*generator.reader.with_blanks(text), backbone.end_id]
     places = [place for place, token in enumerate(partial) if token == backbone.mask_id]
-    refused = [*backbone.forbidden_ids, backbone.end_id]
     texts, totals, words = torch.tensor([partial], device=model.device), torch.zeros(1, device=model.device), []
     for place in places:
         logits = backbone.logits(generator.blank_states(model, batch, texts.tolist()))
         values = logits[:, : len(backbone.tokenizer)].float().log_softmax(-1)
-        values[:, refused] = -torch.inf
+        values[:, [*backbone.forbidden_ids, backbone.end_id]] = -torch.inf
         best, ids = values[0].topk(min(top, int(values[0].isfinite().sum())))
         words.append(
             [(backbone.decode_text([id_]), value) for id_, value in zip(ids.tolist(), best.exp().tolist(), strict=True)]

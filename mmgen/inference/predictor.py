@@ -146,6 +146,8 @@ class Predictor:
         """Fill every [MASK] of a text with a word of the encoder's vocabulary: `Answer.texts` has the `top` most
         probable fillings, `Answer.blanks` the most probable words of each blank, given the best words before it. What
         else is read: `model.generator.blanks_read`. `query` and errors: see `ask`."""
+        if top < 1:
+            raise DataError(f"top must be at least 1, not {top}")
         return _single(self._about_texts([query], [[text]], partial(Predictor.fill_blanks, top=top)))
 
     def _about_texts(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -24,6 +25,18 @@ PLACE = "place"  # label of a row: the position of its choice
 PRESENT = "present"  # (examples, choices): which choices each example has
 
 
+def choices_of(example: Example, field: str = "") -> Sequence[str]:
+    """The choices of an example: its label, or else the value of this field. Raises DataError."""
+    choices: Any = example.labels.get(CHOICES) or example.inputs.get(field)
+    if not choices:
+        raise DataError(f"example '{example.id}' has no {CHOICES}")
+    if not isinstance(choices, list | tuple) or not all(isinstance(choice, str) for choice in choices):
+        raise DataError(
+            f"example '{example.id}': '{CHOICES}' must be a list of strings, e.g. [\"the first\", \"the second\"]"
+        )
+    return choices
+
+
 class Choices(TargetReader):
     """Makes one row per choice, in loader workers."""
 
@@ -31,13 +44,7 @@ class Choices(TargetReader):
         self.field, self.by_row = config.choice, config.loss == "bce"
 
     def rows(self, example: Example, draw: random.Random, draw_other: Callable[[], Example]) -> Sequence[Example]:
-        choices = example.labels.get(CHOICES) or example.inputs.get(self.field)
-        if not choices:
-            raise DataError(f"example '{example.id}' has no {CHOICES}")
-        if not isinstance(choices, list | tuple) or not all(isinstance(choice, str) for choice in choices):
-            raise DataError(
-                f"example '{example.id}': '{CHOICES}' must be a list of strings, e.g. [\"the first\", \"the second\"]"
-            )
+        choices = choices_of(example, self.field)
         right = example.labels.get(CHOICE)
         if right is not None and right not in range(len(choices)):
             raise DataError(f"example '{example.id}': choice must be from 0 to {len(choices) - 1}, not {right!s:.20}")

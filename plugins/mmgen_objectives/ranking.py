@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
+from torch import Tensor
 
-from mmgen.evaluation.likelihood import likelihoods
 from mmgen.examples import Prediction, ResolvedExample
 from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
 from mmgen.tensors import Batch, Loss, Targets, apply
 
-from .choices import CHOICE, CHOICES
+from .answers import UNKNOWN
+from .choices import CHOICE, choices_of
 from .heads import label_of, label_predictions
+
+TOGETHER = 64  # answers that one row ranks: the cost of its attention grows with their square
 
 
 class Candidates(TargetReader):
@@ -24,13 +28,13 @@ class Candidates(TargetReader):
 
     def collate(self, rows: Rows) -> Targets:
         texts = [
-            example.targets if self.known else (label_of(example, CHOICES)[label_of(example, CHOICE)],)
+            example.targets if self.known else (choices_of(example)[label_of(example, CHOICE)],)
             for example in rows.examples
         ]
         return Targets({"loss": len(texts)}, texts=texts)
 
     def ask(self, rows: Rows) -> Targets:
-        return Targets({}, texts=[self.known or tuple(label_of(example, CHOICES)) for example in rows.examples])
+        return Targets({}, texts=[self.known or tuple(choices_of(example)) for example in rows.examples])
 
 
 class RankingObjective(Objective):
@@ -41,22 +45,30 @@ class RankingObjective(Objective):
         self.reader: Candidates = Candidates(known)
 
     def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
-        batch, _ = self.laid_out(model, batch, targets)
+        batch, _ = self.laid_out(model, batch, targets.texts)
         return model.generator(model, batch, batch.targets["texts"])
 
     def predict(self, model: Sequencer, batch: Batch, targets: Targets) -> list[Prediction]:
-        batch, examples = self.laid_out(model, batch, targets)
-        rows = likelihoods(model, batch, examples)
-        shares = [torch.tensor([text.log_probability for text in row]).softmax(0) for row in rows]
-        if self.reader.known:
-            return label_predictions(batch, torch.stack(shares), self.reader.known)
+        if known := self.reader.known:
+            pieces = [known[first : first + TOGETHER] for first in range(0, len(known), TOGETHER)]
+            totals = torch.cat([torch.stack([*self.totals(model, batch, [own] * batch.size)]) for own in pieces], 1)
+            totals[:, [answer == UNKNOWN for answer in known]] = -torch.inf
+            return label_predictions(batch, totals.softmax(-1), known)
+        shares = [row.softmax(0) for row in self.totals(model, batch, targets.texts)]
         return [
             Prediction(id_, {"choice": int(row.argmax()), "probabilities": row.tolist()}, row.max().item())
             for id_, row in zip(batch.ids, shares, strict=True)
         ]
 
-    def laid_out(self, model: Sequencer, batch: Batch, targets: Targets) -> tuple[Batch, list[ResolvedExample]]:
+    def totals(self, model: Sequencer, batch: Batch, texts: Sequence[Any]) -> Sequence[Tensor]:
+        """The log-probabilities (K,) of the texts of each example."""
+        batch, examples = self.laid_out(model, batch, texts)
+        values, targets = model.generator.likelihood(model, batch, examples), model.generator.reader.targets
+        tokens = values.split([len(text) for example in examples for text in targets(example)])
+        return torch.stack([of_text.sum() for of_text in tokens]).split([len(own) for own in texts])
+
+    def laid_out(self, model: Sequencer, batch: Batch, texts: Sequence[Any]) -> tuple[Batch, list[ResolvedExample]]:
         """The batch with the texts of each example behind its inputs, in one row; the examples with these texts."""
-        examples = [ResolvedExample(id_, {}, tuple(texts)) for id_, texts in zip(batch.ids, targets.texts, strict=True)]
+        examples = [ResolvedExample(id_, {}, tuple(own)) for id_, own in zip(batch.ids, texts, strict=True)]
         tail = apply(model.generator.reader.collate(Rows(examples)), lambda tensor: tensor.to(model.device))
         return replace(batch, targets={"texts": tail}), examples

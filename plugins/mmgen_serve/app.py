@@ -65,9 +65,14 @@ class Service:
                 raise DataError(f"decoding.{name}: must be at most {MOST_TEXTS}")
         return await self._answer(body, options, predictor.seed_of(options, body.seed))
 
+    def check_writes(self) -> None:
+        """Raises DataError if the model predicts, and writes no texts."""
+        if self.predictor.kind != "text":
+            raise DataError(f"the model gives {self.predictor.kind}; use /v1/predict")
+
     async def about_texts(self, body: Texts | Fill) -> Answer:
         """How probable texts are, or the blanks of a text filled. Raises DataError."""
-        self.predictor.check_writes()
+        self.check_writes()
         if isinstance(body, Texts):
             return (await self._answer(body, Predictor.measure, texts=tuple(body.texts)))[1]
         return (await self._answer(body, partial(Predictor.fill_blanks, top=body.top), texts=(body.text,)))[1]
@@ -139,8 +144,7 @@ def create_app(service: Service, model: str, token: str = "", loopback: bool = T
 
     @api.post("/chat/completions")
     async def write_texts_as_openai(body: Chat) -> Response:
-        if predictor.kind != "text":
-            raise DataError(f"the model gives {predictor.kind}; use /v1/predict")
+        service.check_writes()
         if body.model != model:
             raise HTTPException(404, f"model: '{body.model:.60}' does not exist; the model is '{model}'")
         _, answer = await service.answer(body.as_ask(predictor))

@@ -169,13 +169,14 @@ class TestRankedAnswers(TestRankedChoices):
 
 
 @pytest.mark.parametrize("config", [RankedChoices(), RankedAnswers()], ids=lambda config: config.type)
-def test_texts_are_ranked_by_their_likelihood(config):
+def test_texts_are_ranked_by_their_likelihood(config, monkeypatch):
+    monkeypatch.setattr("mmgen_objectives.ranking.TOGETHER", 2)
     network, asked = model(config, QUESTION), examples()
-    texts = [example.labels["choices"] if config.gives == "choice" else KNOWN for example in asked]
+    texts = [example.labels["choices"] if config.gives == "choice" else KNOWN[1:] for example in asked]
     measured = likelihood(network, [replace(e, targets=of) for e, of in zip(asked, texts, strict=True)])
     for prediction, of, row in zip(predictions(network, asked), texts, measured, strict=True):
         shares = torch.tensor([text.log_probability for text in row]).softmax(0).tolist()
-        best, named = shares.index(max(shares)), dict(zip(of, shares, strict=True))
+        best, named = shares.index(max(shares)), dict(zip(of, shares, strict=True), **{"<unk>": 0.0})
         expected = {"choice": best} if config.gives == "choice" else {"label": of[best]}
         expected["probabilities"] = pytest.approx(shares if config.gives == "choice" else named, abs=1e-5)
         assert (prediction.value, prediction.score) == (expected, pytest.approx(shares[best], abs=1e-5))
