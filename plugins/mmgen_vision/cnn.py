@@ -296,11 +296,17 @@ def digest(tensors: Mapping[str, Tensor]) -> str:
 
 
 def _load_ahead(source: Iterable[Picture], ahead: int) -> Generator[LoadedPicture | FailedImage, None, None]:
-    """Pictures in order. A thread loads the next `ahead` pictures while the network computes."""
+    """Pictures in order. A thread loads the next `ahead` pictures while the network computes; for one picture, such as
+    a query's, it would only cost."""
+    pictures = iter(source)
+    first = list(itertools.islice(pictures, 2))
+    if len(first) < 2:
+        yield from map(_load_picture, first)
+        return
     pool = ThreadPoolExecutor(1, "pictures")
     waiting: deque[Future[LoadedPicture | FailedImage]] = deque()
     try:
-        for picture in source:
+        for picture in itertools.chain(first, pictures):
             waiting.append(pool.submit(_load_picture, picture))
             if len(waiting) > ahead:
                 yield waiting.popleft().result()
