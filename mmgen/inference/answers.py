@@ -39,7 +39,7 @@ class Answer:
     choices: tuple[str, ...] = ()
     error: str = ""
     seed: int | None = None
-    blanks: tuple[tuple[tuple[str, float], ...], ...] = ()
+    blanks: tuple[list[tuple[str, float]], ...] = ()
     pictures: tuple[Picture, ...] = field(default=(), repr=False, compare=False)  # of the query, for notebooks
 
     def __repr__(self) -> str:

@@ -164,10 +164,11 @@ class Predictor:
         batch = self._of_targets.batch([prepared.read for prepared in group]).to(self.model.device)
         answers, most = [], self.model.generator.max_tokens - 1
         for prepared, texts in zip(group, likelihoods(self.model, batch, examples), strict=True):
-            of_texts = [remarks_on_text(f"'{text.text:.40}'", text.text, most, backbone) for text in texts]
-            remarks = (*prepared.answer.remarks, *itertools.chain.from_iterable(of_texts))
+            cut = [
+                remark for text in texts for remark in remarks_on_text(f"'{text.text:.40}'", text.text, most, backbone)
+            ]
             measured = tuple(spelt(text, backbone) for text in texts)
-            answers.append(replace(prepared.answer, texts=measured, remarks=remarks))
+            answers.append(replace(prepared.answer, texts=measured, remarks=(*prepared.answer.remarks, *cut)))
         return answers
 
     def fill_blanks(self, group: Sequence[Prepared], top: int) -> list[Answer]:
@@ -176,7 +177,7 @@ class Predictor:
         for prepared in group:
             batch = self.collate.batch([prepared.read]).to(self.model.device)
             texts, blanks = fill(self.model, batch, prepared.read[0].example.targets[0], top)
-            answers.append(replace(prepared.answer, texts=tuple(texts), blanks=tuple(map(tuple, blanks))))
+            answers.append(replace(prepared.answer, texts=tuple(texts), blanks=tuple(blanks)))
         return answers
 
     def _answering(self, queries: Sequence[Query | Example], writes: bool) -> Predictor:

@@ -60,7 +60,6 @@ def nats(model, examples):
     return -fmean(value for (text,) in likelihood(model, examples) for value in text.log_probabilities[:-1])
 
 
-@pytest.mark.slow
 @pytest.mark.exhaustive
 def test_what_pretraining_with_a_head_is_worth(pretrained):
     """Textbook reactions before any training; then drawn esters, amides and ethers, of which every fourth is held
