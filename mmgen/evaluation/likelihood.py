@@ -22,14 +22,15 @@ BEAMS = 20  # fillings of blanks that are followed at least
 def likelihoods(model: Sequencer, batch: Batch, examples: Sequence[Example]) -> list[list[Likelihood]]:
     """The likelihood of every target of B examples, from one pass; `batch`: of them, as for training. A target over
     `max_tokens` is cut as in training."""
-    generator, results = model.generator, list[list[Likelihood]]()
+    generator, results = model.generator, []
     values, kind = iter(generator.likelihood(model, batch, examples).tolist()), generator.likelihood_kind
     for example in examples:
-        results.append([])
+        row = []
         for text, tokens in zip(example.targets, generator.reader.targets(example), strict=True):
             known = tuple(next(values) for _ in tokens)
             score = sum(known) / len(known)
-            results[-1].append(Likelihood(example.id, text, tuple(tokens), score, log_probabilities=known, kind=kind))
+            row.append(Likelihood(example.id, text, tuple(tokens), score, log_probabilities=known, kind=kind))
+        results.append(row)
     return results
 
 

@@ -64,7 +64,9 @@ def with_texts(query: Query | Example, texts: Any) -> Any:
     """The query about these texts. Raises DataError for anything else than texts."""
     if not isinstance(texts, list | tuple) or not texts or not all(isinstance(text, str) for text in texts):
         raise DataError(f"{getattr(query, 'where', query.id)}: 'texts' must be a list of strings, not {texts!r:.60}")
-    return replace(query, **{"targets" if isinstance(query, Example) else "texts": tuple(texts)})  # type: ignore[arg-type]
+    if isinstance(query, Example):
+        return replace(query, targets=tuple(texts))
+    return replace(query, texts=tuple(texts))
 
 
 def with_texts_of_line(query: Query) -> Query:

@@ -1,4 +1,4 @@
-"""The base of objectives with a head: dropout and a linear layer over states; predictions of labels and choices."""
+"""The base of objectives with a head: dropout and a linear layer over states; predictions of labels."""
 
 from __future__ import annotations
 
