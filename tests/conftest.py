@@ -1,7 +1,6 @@
 """Tests run offline and on few threads; tests with real data and weights run where these are available (see
 `kit.beside`)."""
 
-import atexit
 import gc
 import os
 import random
@@ -31,7 +30,6 @@ settings.load_profile("ci")
 
 sys.dont_write_bytecode = False  # where the environment says so, every process would compile all sources again
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-atexit.register(gc.unfreeze)  # Triton prints leftovers of the interpreter on stderr
 gc.set_threshold(50_000, 20, 50)  # fewer collections than by default
 
 if (

@@ -41,6 +41,7 @@ def refuse() -> None:
     raise RunError("busy")
 
 
+@pytest.mark.slow
 def test_a_killed_holder_lets_go_though_its_child_lives(tmp_path):
     lock, child = tmp_path / "lock", tmp_path / "child"
     killed = subprocess.run([sys.executable, "-c", LEAVES_A_CHILD, lock, child], stderr=subprocess.DEVNULL)

@@ -9,6 +9,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import mmgen
 from mmgen.configs import nested_kinds
 from mmgen.recipe.tables import Recipe
@@ -55,6 +57,7 @@ def run_python(code: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_torch_starts_only_when_a_part_is_built_and_plugins_need_no_heavy_library():
     code = (
         f"import sys, {', '.join(TORCH_FREE)}; assert 'torch' not in sys.modules; "

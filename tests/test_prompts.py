@@ -77,6 +77,7 @@ def test_writing_is_the_papers_procedure_behind_a_prompt():
         assert text.prompt == prompt
 
 
+@pytest.mark.slow
 @WAYS
 def test_texts_of_several_prompts_equal_those_of_one(generator):
     """Whatever other prompts an example has, whatever the batch, cached or not."""

@@ -3,7 +3,9 @@ errors as one line, exit codes, signals, a lost output. Starts quickly."""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import gc
 import logging
 import os
 import sys
@@ -164,5 +166,5 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")  # characters outside its encoding are escaped
     logging.basicConfig(handlers=[Notes()], format="%(message)s")
     logging.getLogger("mmgen").setLevel(logging.INFO)
-    for name, value in ENVIRONMENT.items():
-        os.environ.setdefault(name, value)
+    os.environ |= ENVIRONMENT | os.environ  # what is set already stays
+    atexit.register(gc.freeze)  # leaves out the last collection of garbage, which takes a second or two after torch

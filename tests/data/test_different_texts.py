@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from kit import toys
 
 from mmgen import Decoding
@@ -53,6 +54,7 @@ def test_more_beams_are_tried_before_there_are_too_few():
     assert widths == [4, 8] and len(chosen) == 2
 
 
+@pytest.mark.slow
 def test_a_model_writes_exactly_n():
     """For every example and each of its prompts; the same again, and in a batch as alone."""
     model, examples = toys.model(), toys.examples(3)

@@ -53,6 +53,7 @@ def test_loader_workers_change_nothing(start_method):
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 1])
 def test_an_error_of_a_worker_is_the_readers_own_line(workers, start_method):
     examples = toys.examples(20)

@@ -4,6 +4,7 @@ together."""
 import math
 from collections import Counter
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -92,6 +93,7 @@ def test_micro_batches_end_once_their_pairs_are_reached_and_have_their_updates_e
         assert lengths == sorted(lengths)
 
 
+@pytest.mark.slow
 @given(st.data(), st.integers(1, 30), st.fixed_dictionaries(SHAPES), st.sampled_from([(1, 1), (2, 1), (1, 5)]))
 def test_sources_have_their_shares_of_every_epoch_and_the_others_go_round(data, micro_batch_size, shape, shares):
     """An example of the other source is visited once a pass; the passes follow each other over epochs."""

@@ -3,6 +3,7 @@
 import itertools
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kit import toys
@@ -28,6 +29,7 @@ inputs = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(inputs, st.lists(values, max_size=3).map(tuple)), min_size=1, max_size=9))
 def test_slots_of_an_epoch_are_those_of_the_alternatives_that_the_collator_draws(contents):
     data = [Example(f"é{number}", *content) for number, content in enumerate(contents)]

@@ -328,6 +328,7 @@ def test_a_plugin_adds_a_set(tmp_path):
     assert "unknown name 'mime'; did you mean 'mine'?" in wrong.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", ["yes", "no"])
 def test_a_person_is_asked_once(answer, files, tmp_path, monkeypatch):
     asked = []

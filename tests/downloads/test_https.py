@@ -77,7 +77,7 @@ def test_what_has_arrived_is_not_fetched_again(tmp_path):
         ("unsized cut", 300_000, r"broke off after 299,999 of 300,000 bytes \(6 tries failed\)"),
         ("loop", None, "says 302 .* infinite loop. The last 30x error message was: Found"),
         ("busy", None, r"503 .*6 tries failed"),
-        ("hang", None, r"timed out \(6 tries failed\)"),
+        pytest.param("hang", None, r"timed out \(6 tries failed\)", marks=pytest.mark.slow),
         ("", 299_999, "has 300,000 bytes, expected 299,999"),
     ],
 )

@@ -73,6 +73,7 @@ def test_the_recipe_may_name_the_step(chosen):
         chosen({}, default_step="bth")
 
 
+@pytest.mark.slow
 def test_the_best_step_for_the_inputs_of_a_call_answers_if_none_was_named(caplog):
     """Which step is best is known when the inputs are."""
     place, blank = small_runs.drawn("writes"), Image.new("RGB", (64, 64))

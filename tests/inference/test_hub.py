@@ -13,6 +13,8 @@ from PIL import Image
 import mmgen
 from mmgen.inference.hub import hub_name, push
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory) -> Path:

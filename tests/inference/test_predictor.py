@@ -132,6 +132,7 @@ def test_remarks_are_on_every_text_and_name_the_text(predictor, monkeypatch):
 SAMPLING = Decoding(do_sample=True, temperature=3.0)
 
 
+@pytest.mark.slow
 def test_a_seed_gives_a_query_the_same_texts_alone_and_among_others(predictor):
     queries = [RED, {**RED, "image": OTHER}, {**RED, "caption": "a dog"}, RED]
     together = predictor.ask_all(queries, options=SAMPLING, seed=5)

@@ -14,6 +14,7 @@ from mmgen.recipe.load import select_parts
 from mmgen.registry import Registry, Source
 
 
+@pytest.mark.slow
 def test_every_recipe_passes_with_every_profile(tmp_path):
     """Without a remark: all of their keys have an effect."""
     recipes = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))

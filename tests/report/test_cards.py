@@ -19,6 +19,8 @@ from mmgen.report import gather_tables, write_page
 from mmgen.storage.generations import PREDICTIONS
 from mmgen.storage.run_folder import RunFolder
 
+pytestmark = pytest.mark.slow
+
 
 def shift(box, by):
     return [min(1.0, max(0.0, round(corner + by, 3))) for corner in box]
@@ -122,7 +124,6 @@ def test_the_page_is_complete_without_pictures(finished_run, monkeypatch):
     assert "overlap" in cards(page, 3)["3:test-1"] and "<rect" not in page
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium, which is not on this machine")
 def test_in_a_browser_selecting_a_data_set_shows_its_metrics(page, tmp_path):
     script = """

@@ -28,6 +28,7 @@ def test_every_point_of_a_curve_is_a_mean_of_many_updates():
     assert curves.thin([]) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epochs", [1, 2, 3])
 def test_ticks_are_whole_epochs(epochs):
     curve = curves.Curve([], [(epoch + 1.0, 2.0) for epoch in range(epochs)])

@@ -15,6 +15,7 @@ from mmgen.examples import Example, Generation
 from mmgen.registry import installed
 
 
+@pytest.mark.slow
 def test_metrics_are_chosen_by_name_or_by_default(tmp_path):
     default = metrics((), (), installed())
     assert {"captioneval", "diversity"} <= default.keys()
@@ -61,6 +62,7 @@ def many(count: int, right: float, seed: int) -> list[str]:
     return [f"t{n}" if draw.random() < right else "wrong" for n in range(count)]
 
 
+@pytest.mark.slow
 def test_two_systems_are_compared_in_pairs():
     systems = {"good": many(300, 0.8, 1), "poor": many(300, 0.5, 2)}
     result, _ = compare(systems, examples(300), {"w": Words()})

@@ -97,6 +97,7 @@ class TestDiscovery(mmgen.testing.MetricSuite):
         return Scenes(train_size=6, val_size=1, test_size=1).build().split("train")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", toys.families())
 def test_every_encoder_passes(family):
     encoder = of("Backbone", family(**SIZES))
@@ -104,6 +105,7 @@ def test_every_encoder_passes(family):
     assert failures(encoder) == {}
 
 
+@pytest.mark.slow
 def test_a_causal_backbone_that_cannot_cache_passes():
     """A recurrent network: reads left to right, skips padding, sees no masks."""
 

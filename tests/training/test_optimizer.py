@@ -113,6 +113,7 @@ def test_gradients_are_clipped_together_or_each():
         assert clip(untouched, Training(max_grad_norm=1.0, clip=how)) == {"grad_norm": 0.0, "clipped": record}
 
 
+@pytest.mark.slow
 def test_what_is_frozen_by_name_stays_to_the_bit(tmp_path):
     model = toys.model()
     before = {name: tensor.clone() for name, tensor in state(model).items()}

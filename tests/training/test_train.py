@@ -49,6 +49,7 @@ def test_a_gradient_that_is_not_finite_stops_too(tmp_path):
     assert all(tensor.equal(before[name]) for name, tensor in state(model).items())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [2, 7])
 def test_a_step_of_updates_ends_after_so_many(tmp_path, number):
     """The rate falls to 0 at the last update, which is validated."""

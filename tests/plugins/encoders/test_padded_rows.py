@@ -19,6 +19,8 @@ from mmgen.data.seeds import resolve
 from mmgen.evaluation.answers import generate
 from mmgen.model import compose
 
+pytestmark = pytest.mark.slow
+
 CLOSE = 1e-5
 EXAMPLES = toys.examples(40)
 SEARCHES = {"greedy": Decoding(), "beams": Decoding(num_beams=3, num_return_sequences=2)}
@@ -85,7 +87,6 @@ def test_losses_and_gradients_are_the_same(name, multiples):
     torch.testing.assert_close(padded_gradients, gradients, atol=CLOSE, rtol=1e-4)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "search"), [(name, search) for name, (_, ways) in WRITES.items() for search in ways])
 @pytest.mark.parametrize("caches", [True, False], ids=["cache", "no cache"])
 def test_texts_are_the_same(name, search, caches, multiples):
@@ -97,7 +98,6 @@ def test_texts_are_the_same(name, search, caches, multiples):
     assert len(set(map(len, tokens))) > 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "before", "after"), [("masked", 50, 15), ("causal", 30, 10), ("any_order", 45, 20)])
 def test_attention_has_few_shapes(name, before, after, multiples, calls):
     """In training and in writing."""

@@ -101,6 +101,7 @@ def test_roberta_and_its_pooler():
         torch.testing.assert_close(backbone.pooled(encoded(backbone)), out.pooler_output, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", toys.FAMILIES, ids=lambda family: family.__name__)
 @pytest.mark.parametrize("front", ["", "model."])
 def test_every_family_knows_its_own_names(family, front):

@@ -56,6 +56,7 @@ def like_masked(**keys):
     return masked, ours
 
 
+@pytest.mark.slow
 def test_blocks_of_one_are_the_masked_generator_to_the_bit():
     """The same loss, gradients and greedy texts, for ragged rows with several questions each. Scores are means that are
     added up in another way; so are likelihoods."""

@@ -19,6 +19,8 @@ from mmgen.data.seeds import resolve
 from mmgen.evaluation.answers import generate
 from mmgen.examples import Example
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = [resolve(example) for example in toys.examples(4, seed=5)]
 LENGTHS = [{}, {"length": "end"}, {"length": "end", "block": 4}]
 
@@ -68,7 +70,6 @@ def test_a_text_has_no_mask_and_no_special_token_but_its_end(keys):
             assert model.backbone.end_id not in text.tokens[:-1]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("keys", LENGTHS, ids=str)
 def test_the_cache_of_inputs_and_finished_blocks_changes_nothing(keys):
     model = any_order(**keys)
@@ -106,7 +107,6 @@ def test_left_to_right_writes_left_to_right():
             assert gaps == list(range(len(ids) - 1 - len(gaps), len(ids) - 1))
 
 
-@pytest.mark.slow
 def test_random_order_at_temperature_one_has_the_enumerated_distribution():
     """A text of two places over a vocabulary that is cut to four words: 3,000 samples against the probabilities summed
     over both orders (chi-square with 15 degrees of freedom, 99.9 % quantile 37.7)."""

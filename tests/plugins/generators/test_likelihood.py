@@ -75,6 +75,7 @@ def test_causal_is_one_pass_a_token():
         assert_close(values, expected)
 
 
+@pytest.mark.slow
 @torch.no_grad()
 @WAYS
 def test_any_order_is_the_drawn_order_written_out(keys):

@@ -70,14 +70,9 @@ ENDING = {
 }
 
 
-@pytest.mark.parametrize(
-    ("options", "caches"),
-    [
-        pytest.param(options, caches, id=f"{name}-{way}", marks=() if caches or name == "greedy" else pytest.mark.slow)
-        for name, options in ENDING.items()
-        for way, caches in (("cache", True), ("no cache", False))
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("caches", [True, False], ids=["cache", "no cache"])
+@pytest.mark.parametrize("options", ENDING.values(), ids=ENDING)
 def test_inputs_whose_texts_are_decided_leave_and_change_nothing(options, caches, monkeypatch):
     """Texts of all lengths: results do not change when finished inputs leave, and fewer rows are computed."""
     model, examples = toys.model(max_tokens=25, seed=2), toys.examples(12)
@@ -112,6 +107,7 @@ OPTIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_a_batch_gives_what_single_examples_give(model, options):
     examples = toys.examples(3)
@@ -154,6 +150,7 @@ def naive_beams(backbone, x, end, limit):
     return ended
 
 
+@pytest.mark.slow
 def test_sampling_follows_the_distribution(model):
     """First tokens of many samples against the naive distribution, with temperature and top-k applied to it."""
     example = toys.examples(1)[0]
@@ -199,6 +196,7 @@ def test_the_end_token_ends_a_question_and_is_not_in_its_text(model):
         assert not any(special in text.text for special in ("[SEP]", "[PAD]", "</s>"))
 
 
+@pytest.mark.slow
 def test_embeddings_padded_beyond_the_words_are_never_written():
     model = toys.model()
     words = len(model.backbone.tokenizer)
@@ -208,6 +206,7 @@ def test_embeddings_padded_beyond_the_words_are_never_written():
             assert all(max(text.tokens) < words for text in texts)
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_long_writing_with_rows_repeated_and_reordered_is_exact():
     """Sixteen steps of three rows that are exchanged at every step; equal to re-encoding."""

@@ -21,6 +21,7 @@ def test_sizes_that_do_not_fit():
         ModernVBert(image_size=60)
 
 
+@pytest.mark.slow
 def test_published_weights_without_a_processor(tmp_path):
     weights = seeing.saved(seeing.model().backbone, tmp_path / "weights")
     (weights / "preprocessor_config.json").unlink()

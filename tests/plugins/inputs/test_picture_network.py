@@ -76,6 +76,7 @@ class TestVlBertsPictures(TestRegions):
         return VlBert(num_hidden_layers=1, hidden_size=32, num_attention_heads=2, intermediate_size=32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("inner", "extractor"),
     [
@@ -101,6 +102,7 @@ def test_a_picture_that_several_rows_show_is_computed_once():
     assert batch["source"].tolist() == [[0, 0], [1, 2], [0, 0]]
 
 
+@pytest.mark.slow
 def test_recomputation_keeps_fewer_activations_and_the_same_gradients():
     (before, stored), (after, recomputed) = (gradients_and_memory(recomputes) for recomputes in (False, True))
     assert recomputed < 0.8 * stored

@@ -28,6 +28,7 @@ def embedder(**settings):
     return seeing.model(**settings).embedders["image"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"longest_edge": 160}, {"split": False}], ids=str)
 @pytest.mark.parametrize("name", seeing.FORMATS)
 def test_pixels_and_tokens_are_those_of_the_processor(settings, name, tmp_path):

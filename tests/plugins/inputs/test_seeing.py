@@ -18,6 +18,7 @@ def prefixes(model):
     return model.prefix(Collator(model, model.inputs)(seeing.examples())).slots
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_rows_with_pictures_are_those_of_transformers(tmp_path):
     """Ragged rows with one picture, cut into tiles or not, and with two."""
@@ -41,6 +42,7 @@ def test_rows_with_pictures_are_those_of_transformers(tmp_path):
         torch.testing.assert_close(logits[row, real], expected, atol=CLOSE * largest, rtol=0)
 
 
+@pytest.mark.slow
 def test_packed_rows_are_the_papers_procedure_with_its_gradients():
     model = seeing.model()
     backbone = model.backbone

@@ -139,6 +139,7 @@ def test_without_java_all_but_meteor_is_there(monkeypatch, tmp_path):
         score(("a", "a"), tokenizer="java")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "reason"),
     [

@@ -18,6 +18,8 @@ from pydantic import ValidationError
 
 from mmgen.examples import Example, Generation
 
+pytestmark = pytest.mark.slow
+
 
 def test_wrong_numbers_of_things_and_unknown_splits():
     with pytest.raises(ValidationError, match=r"min_things: must be at most max_things \(5\), not 6"):
@@ -63,7 +65,6 @@ def test_captions_about_other_groups():
         assert captioned == [n in first for n in range(len(scene.things))]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("config", [SceneAnswers, SceneChoices, SceneExpressions, ScenePairs, SceneStatements])
 def test_sizes_change_no_earlier_example(config):
     fewer, more = (config(train_size=size, val_size=1, test_size=1).build().split("train") for size in (2, 5))
@@ -71,7 +72,6 @@ def test_sizes_change_no_earlier_example(config):
     assert config(train_size=2, seed=1).build().split("train") != fewer
 
 
-@pytest.mark.slow
 def test_scenes_are_those_of_scenes():
     keys = {"train_size": 20, "val_size": 1, "test_size": 1}
     plain = Scenes(**keys).build()

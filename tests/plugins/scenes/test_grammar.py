@@ -38,6 +38,7 @@ def test_phrases_are_read_as_they_were_meant():
             assert mentions(f"how many {noun(group)} are there?")[0].least == 1
 
 
+@pytest.mark.slow
 def test_every_question_is_well_formed_and_no_caption_is(examples):
     for example in examples:
         assert all(

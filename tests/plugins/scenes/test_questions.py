@@ -26,6 +26,7 @@ def test_a_question_is_read_as_the_form_it_was_written_in(name):
             assert find_answers(f"{FORMS[name].words.format_map(slots)}?", things(scene)).form == name
 
 
+@pytest.mark.slow
 def test_a_caption_is_never_in_doubt(examples):
     """What captions call near, or to the left, answers call so too."""
     for example in examples:

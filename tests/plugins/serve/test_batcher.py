@@ -60,6 +60,7 @@ def test_a_batch_that_fails_stops_no_other_and_an_item_that_nobody_waits_for_cos
     assert isinstance(broken.exception(SECONDS), ValueError) and held.batches == [["first"], ["a", "b"]]
 
 
+@pytest.mark.slow
 def test_requests_that_sample_share_a_batch(predictor, monkeypatch):
     sizes, go, finish = [], threading.Event(), predictor.finish
 

@@ -9,6 +9,8 @@ from mmgen_serve.app import MOST_BYTES
 import mmgen
 from mmgen.decoding import Decoding
 
+pytestmark = pytest.mark.slow
+
 DATA_URL = "data:image/png;base64,"
 LIMITS = "trained on drawn scenes; expect no sensible answer about anything else"
 
@@ -66,7 +68,7 @@ def test_boxes_decoding_and_prompts_are_those_of_the_request(client, predictor):
     ("generator", "options"),
     [
         ("masked", {"do_sample": True, "temperature": 5.0}),
-        pytest.param("any_order", {"temperature": 2.0}, marks=pytest.mark.slow),
+        ("any_order", {"temperature": 2.0}),
     ],
 )
 def test_a_seed_gives_the_texts_that_it_gives_in_python(generator, options):
@@ -168,7 +170,6 @@ def test_a_token_and_a_name_guard_the_service(predictor):
         assert client.get("/health", headers={"host": "questions.example.org"}).status_code == 200
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("step", ["answers", "choices", "expressions"])
 def test_a_step_that_predicts(step):
     predictor = mmgen.load(small_runs.drawn("predicts"), step, device="cpu")

@@ -207,7 +207,8 @@ def test_equal_to_transformers(visual_type):
     same(model.objective("match").head(model.backbone.pooled(states)), theirs.seq_relationship_logits)
 
 
-@pytest.mark.parametrize("fuse", ["early", pytest.param("late", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("fuse", ["early", "late"])
 @torch.no_grad()
 def test_packed_training_and_cached_generation_equal_the_naive_ones(fuse):
     """Regions take no positions: generated tokens follow the words."""

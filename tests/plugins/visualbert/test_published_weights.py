@@ -20,6 +20,8 @@ from transformers import (
 from mmgen.errors import DataError
 from mmgen.storage.published_weights import read_published
 
+pytestmark = pytest.mark.slow
+
 
 def sizes_of(model):
     config = model.backbone.model.config

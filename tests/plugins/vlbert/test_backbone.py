@@ -126,10 +126,9 @@ def test_starts_as_bert():
     assert torch.equal(region_states, torch.stack([*[embedder.object_word] * 4, embedder.end]))
 
 
+@pytest.mark.slow
 @torch.no_grad()
-@pytest.mark.parametrize(
-    "settings", [pytest.param({"whole_image": "first"}, marks=pytest.mark.slow), {"mentions": ("caption",)}]
-)
+@pytest.mark.parametrize("settings", [{"whole_image": "first"}, {"mentions": ("caption",)}])
 def test_packed_training_and_cached_generation_equal_the_naive_ones(settings):
     model, some = build_model(inputs={"caption": Text(), "image": regions(dropout=0.0, **settings)}), examples()
     if "mentions" in settings:

@@ -15,6 +15,8 @@ from mmgen.registry import installed
 from mmgen.runs.start_from_weights import select_tensors
 from mmgen.storage.published_weights import read_published
 
+pytestmark = pytest.mark.slow
+
 WIDE, LAYERS, CLASSES = 32, 2, 5
 LEFT_OVER = ["relationsip_head.caption_image_relationship.weight", "image_feature_extractor.backbone.conv1.weight"]
 RECIPE = """
