@@ -7,8 +7,9 @@ import pytest
 
 from mmgen.plotting import COLOURS, DARK_INK, colour, embedded, figure, save, size, svg
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 def test_files_are_the_same_to_the_byte_and_text_stays_text(tmp_path):
     for name in ("first", "second"):
         with figure(3, 2, salt="test") as plot:

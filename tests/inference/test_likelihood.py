@@ -9,6 +9,8 @@ from mmgen.data.collate import Collator
 from mmgen.errors import DataError
 from mmgen.examples import Example
 
+pytestmark = pytest.mark.slow
+
 RED, TEXTS = {"caption": "a red dog"}, ["what is the dog?", "is it there?", "i"]
 
 

@@ -11,14 +11,12 @@ from mmgen.errors import DataError
 from mmgen.tensors import MASK, WRITTEN, Layout, Slots
 from mmgen.testing import TEXTS, BackboneSuite
 
+pytestmark = pytest.mark.slow
+
 CLOSE = 1e-5
-MARKS = {"modernbert": (), "albert": (), "eurobert": pytest.mark.slow}
+SHOWN = ("modernbert", "albert", "eurobert")  # the others only by night
 every_family = pytest.mark.parametrize(
-    "family",
-    [
-        pytest.param(name, marks=MARKS.get(name, (pytest.mark.slow, pytest.mark.exhaustive)))
-        for name in families.REACHED
-    ],
+    "family", [pytest.param(name, marks=() if name in SHOWN else pytest.mark.exhaustive) for name in families.REACHED]
 )
 
 

@@ -17,6 +17,8 @@ from mmgen.examples import Example
 from mmgen.features.extract import extract
 from mmgen.parts import Picture
 
+pytestmark = pytest.mark.slow
+
 
 def picture(key="p", size=(80, 60), seed=0, **changes):
     pixels = np.random.default_rng(seed).integers(0, 255, (size[1], size[0], 3), dtype=np.uint8)
@@ -59,7 +61,6 @@ def test_a_box_sees_its_own_part():
             assert np.abs(regions.features[row] - plain[shade]).max() < 0.15 * apart, (size, shade)
 
 
-@pytest.mark.slow
 def test_pictures_without_boxes(roi):
     (spread,) = roi.records([picture()])
     assert len(spread.features) == 30 and spread.boxes[[0, 4]].tolist() == [[0, 0, 1, 1], [0.5, 0.5, 1, 1]]
@@ -69,7 +70,6 @@ def test_pictures_without_boxes(roi):
     assert with_detector.fingerprint["settings"]["detector"]["settings"]["spread"] == 2
 
 
-@pytest.mark.slow
 def test_local_weights(tmp_path):
     import timm
 
@@ -100,14 +100,12 @@ def test_networks_that_cannot_be_had(settings, message):
     assert str(error.value).startswith(message) and "\n" not in str(error.value)
 
 
-@pytest.mark.slow
 def test_cells_row_by_row():
     (record,) = TimmGrid(image_size=96, grid=3, pool=2).build().records([picture()])
     assert record.features.shape == (9, 64 * 4)
     assert np.allclose(record.boxes[0], [0, 0, 1 / 3, 1 / 3]) and np.allclose(record.boxes[5], [2 / 3, 1 / 3, 1, 2 / 3])
 
 
-@pytest.mark.slow
 def test_cells_are_what_roi_gives_for_their_boxes():
     """The picture is padded, not stretched, so that a grid and regions of one network see the same."""
     (record,) = TimmGrid(image_size=96, grid=3, pool=2).build().records([picture()])
@@ -118,7 +116,6 @@ def test_cells_are_what_roi_gives_for_their_boxes():
     assert np.array_equal(own.features, record.features)
 
 
-@pytest.mark.slow
 def test_levels_of_networks():
     (record,) = TimmGrid(model="convnext_atto", image_size=64, grid=2, level=-1, pool=1).build().records([picture()])
     assert record.features.shape == (4, 320)
@@ -127,7 +124,6 @@ def test_levels_of_networks():
     assert record.features.shape == (4, 96)
 
 
-@pytest.mark.slow
 def test_through_the_store(tmp_path):
     extract(TimmGrid(image_size=64, grid=2).build(), [picture("a")], tmp_path / "s.h5")
     model = Grid(features=tmp_path / "s.h5", fields=("image",)).build(Words())

@@ -21,6 +21,8 @@ from mmgen.runs.run import run
 from mmgen.testing import EmbedderSuite
 from mmgen.testing.tiny import Tiny
 
+pytestmark = pytest.mark.slow
+
 ROI = Roi(model="test_resnet", image_size=64)
 SCENES = Scenes(train_size=6, val_size=1, test_size=1, image_size=64).build()
 PICTURES = {picture.key: picture for picture in SCENES.pictures()}
@@ -61,7 +63,6 @@ class TestRegions(EmbedderSuite):
         return PICTURES
 
 
-@pytest.mark.slow
 class TestCells(TestRegions):
     def config(self):
         cells = TimmGrid(model="test_vit", image_size=160, grid=2, level=2, pool=1)
@@ -76,7 +77,6 @@ class TestVlBertsPictures(TestRegions):
         return VlBert(num_hidden_layers=1, hidden_size=32, num_attention_heads=2, intermediate_size=32)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("inner", "extractor"),
     [
@@ -102,7 +102,6 @@ def test_a_picture_that_several_rows_show_is_computed_once():
     assert batch["source"].tolist() == [[0, 0], [1, 2], [0, 0]]
 
 
-@pytest.mark.slow
 def test_recomputation_keeps_fewer_activations_and_the_same_gradients():
     (before, stored), (after, recomputed) = (gradients_and_memory(recomputes) for recomputes in (False, True))
     assert recomputed < 0.8 * stored
@@ -148,7 +147,6 @@ def test_settings_that_contradict_each_other(changes, message):
         Pictures(**{"embedder": Regions(), "extractor": ROI, **changes})
 
 
-@pytest.mark.slow
 def test_a_network_learns_along_is_asked_about_a_picture_and_exported(tmp_path, no_page):
     roi = {"type": "roi", "model": "test_resnet", "image_size": 64, "level": 1, "pool": 1}
     image = {"type": "picture_network", "embedder": {"type": "regions"}, "extractor": roi}

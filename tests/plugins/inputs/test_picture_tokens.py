@@ -9,6 +9,8 @@ from mmgen_inputs.pictures import PictureTokens
 from mmgen.examples import All, Example, ResolvedExample
 from mmgen.testing import EmbedderSuite
 
+pytestmark = pytest.mark.slow
+
 
 class TestPictureTokens(EmbedderSuite):
     def config(self):
@@ -28,7 +30,6 @@ def embedder(**settings):
     return seeing.model(**settings).embedders["image"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"longest_edge": 160}, {"split": False}], ids=str)
 @pytest.mark.parametrize("name", seeing.FORMATS)
 def test_pixels_and_tokens_are_those_of_the_processor(settings, name, tmp_path):

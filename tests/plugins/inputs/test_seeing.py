@@ -11,6 +11,8 @@ from mmgen.decoding import Decoding
 from mmgen.evaluation.answers import generate
 from mmgen.testing import BackboneSuite
 
+pytestmark = pytest.mark.slow
+
 CLOSE = 1e-5
 
 
@@ -18,7 +20,6 @@ def prefixes(model):
     return model.prefix(Collator(model, model.inputs)(seeing.examples())).slots
 
 
-@pytest.mark.slow
 @torch.no_grad()
 def test_rows_with_pictures_are_those_of_transformers(tmp_path):
     """Ragged rows with one picture, cut into tiles or not, and with two."""
@@ -42,7 +43,6 @@ def test_rows_with_pictures_are_those_of_transformers(tmp_path):
         torch.testing.assert_close(logits[row, real], expected, atol=CLOSE * largest, rtol=0)
 
 
-@pytest.mark.slow
 def test_packed_rows_are_the_papers_procedure_with_its_gradients():
     model = seeing.model()
     backbone = model.backbone
@@ -67,7 +67,6 @@ def test_packed_rows_are_the_papers_procedure_with_its_gradients():
     assert {id(p) for part in (base.vision_model, base.connector) for p in part.parameters()} <= reached
 
 
-@pytest.mark.slow
 def test_cached_writing_is_encoding_again():
     model = seeing.model()
     assert_matches_reencoding(model, seeing.examples())

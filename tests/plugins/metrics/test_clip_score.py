@@ -15,6 +15,8 @@ from mmgen.parts import Picture
 from mmgen.testing import MetricSuite
 from mmgen.testing.toy import Toy
 
+pytestmark = pytest.mark.slow
+
 TEXTS = ["a photo depicts a red ball", "a photo depicts a dog near the blue tree", "what is it ?"]
 SMALL = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
 

@@ -13,8 +13,9 @@ from mmgen_scenes.world import COLORS, KINDS
 from mmgen_vision.boxes import iou
 from PIL import ImageChops
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 @pytest.mark.parametrize("side", [64, 192, 400])
 def test_boxes_are_tight(data, monkeypatch, side):
     monkeypatch.setattr(draw, "_draw_shadow", lambda *args: None)  # a shadow is not part of a thing
@@ -26,7 +27,6 @@ def test_boxes_are_tight(data, monkeypatch, side):
             np.testing.assert_allclose(changed, np.array(thing.box) * side, atol=2.01)
 
 
-@pytest.mark.slow
 def test_every_kind_shows_its_color():
     paints = np.array(
         [[paint(f"main.{color}"), paint(f"dark.{color}")] for color in COLORS], dtype=float
@@ -40,7 +40,6 @@ def test_every_kind_shows_its_color():
             assert shares[COLORS.index(color)] > 0.3, (kind.name, color, shares)
 
 
-@pytest.mark.slow
 def test_proposals_are_near_the_target_and_elsewhere():
     """98 things in 100 have a right box; 5 boxes in 100 are right."""
     data = SceneExpressions(train_size=200, val_size=1, test_size=1, proposals=36).build()
@@ -59,7 +58,6 @@ def test_proposals_are_near_the_target_and_elsewhere():
     assert sum(share) / len(share) == pytest.approx(0.05, abs=0.01)
 
 
-@pytest.mark.slow
 def test_detector_classes_are_the_right_kind_and_similar_kinds(data):
     """The right kind has the highest probability; similar kinds have more of the rest than other kinds; the whole
     picture has no distribution."""
