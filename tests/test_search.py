@@ -1,7 +1,7 @@
 """Search over a stepper whose next-token distributions are a table."""
 
 import itertools
-from math import isclose, log
+from math import isclose
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +10,7 @@ import torch
 
 from mmgen.decoding import Decoding
 from mmgen.sampling import derive, draw
-from mmgen.search import as_generations, search
+from mmgen.search import search
 
 END, WORDS, LONGEST = 0, 4, 3
 LIMITS: Any = SimpleNamespace(end_id=END, pad_id=3, tokenizer=range(WORDS), forbidden_ids=()), LONGEST
@@ -119,14 +119,3 @@ def test_draws_have_the_distribution_that_they_are_drawn_from(temperature):
             expected = expected * len(values)
             statistic = float(((values.bincount(minlength=len(expected)) - expected) ** 2 / expected).sum())
             assert statistic < len(expected) + 4 * (2 * len(expected)) ** 0.5
-
-
-def test_results_become_texts_of_their_examples():
-    class Backbone:
-        def decode_text(self, tokens):
-            return " ".join(map(str, tokens))
-
-    results = [([1, END], log(0.5)), ([2, END], -1.0), ([1], -2.0), ([2], -3.0)]
-    texts = as_generations(results, ["a", "b"], Backbone())
-    assert [[text.id for text in group] for group in texts] == [["a", "a"], ["b", "b"]]
-    assert texts[1][0].text == "1" and texts[1][0].tokens == (1,) and texts[1][0].score == -2.0

@@ -42,12 +42,6 @@ class TestBlocks(GeneratorSuite):
         return AnyOrderDecoding(threshold=0.5), AnyOrderDecoding(order="entropy", steps=2)
 
 
-@pytest.mark.slow
-class TestBlocksOfOne(GeneratorSuite):
-    def config(self):
-        return AnyOrder(max_tokens=12, block=1, length="end")
-
-
 def like_masked(**keys):
     """The model with the masked generator, and one with the same weights and blocks of one token."""
     masked = toys.model(dropout=0.0)
