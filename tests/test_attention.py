@@ -41,11 +41,6 @@ def test_the_rule(slots):
             assert seen[i][j] == (i == j or may_look(query, key))
 
 
-@given(st.lists(slot, min_size=1, max_size=10))
-def test_no_row_is_wholly_masked(slots):
-    assert visible(layout(slots)).any(-1).all()
-
-
 @given(st.lists(slot, min_size=2, max_size=10), st.data())
 def test_slots_behind_a_cache_see_what_they_see_in_a_whole_row(slots, data):
     cut = data.draw(st.integers(1, len(slots) - 1))
@@ -53,34 +48,6 @@ def test_slots_behind_a_cache_see_what_they_see_in_a_whole_row(slots, data):
     cache.grow(layout(slots[:cut]))
     queries = layout(slots[cut:])
     assert torch.equal(visible(queries, cache.grow(queries)), visible(layout(slots))[:, cut:])
-
-
-def test_a_cache_forgets_repeats_and_selects():
-    cache = Cache()
-    cache.grow(Layout(*torch.arange(12).view(3, 2, 2)))
-    cache.repeat(2)
-    cache.select(torch.tensor([3, 0]))
-    cache.forget(1)
-    assert len(cache) == 1
-    assert cache.layout.role.tolist() == [[2], [0]]
-
-
-def test_a_rearranged_cache_keeps_its_layout():
-    class Kept(Cache):
-        held = torch.arange(10).view(2, 5)
-
-        def _change(self, change):
-            super()._change(change)
-            self.held = change(self.held)
-
-    cache = Kept()
-    cache.grow(Layout(*torch.arange(30).view(3, 2, 5)))
-    before = cache.layout
-    cache.rearrange(torch.tensor([[2, 0, 0], [0, 1, 1]]))
-    assert cache.held.tolist() == [[0, 1, 4, 2, 2], [5, 6, 7, 8, 8]]
-    cache.rearrange(torch.empty(2, 0, dtype=torch.long))
-    assert cache.held.tolist() == [[0, 1, 4, 2, 2], [5, 6, 7, 8, 8]]
-    assert torch.equal(cache.layout.time, before.time) and len(cache) == 5
 
 
 def test_finished_rows_fill_up_multiples_on_a_gpu(monkeypatch):

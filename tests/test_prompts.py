@@ -11,7 +11,6 @@ from mmgen_generators import Causal, Masked
 from mmgen_inputs import Text
 
 from mmgen import DataError, Decoding
-from mmgen.attention import visible
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
 from mmgen.evaluation.answers import generate
@@ -104,18 +103,6 @@ def test_cached_writing_equals_encoding_everything_again(generator):
     for first, second in zip(cached, generate(model, examples, BEAMS), strict=True):
         assert [text.tokens for text in first] == [text.tokens for text in second]
         assert [text.score for text in first] == pytest.approx([text.score for text in second], abs=CLOSE)
-
-
-def test_only_its_target_sees_a_prompt():
-    model = model_of()
-    example = Example("e", {"caption": "red dog"}, ("where is it", "how many"), labels={"prompt": ("ball", "tree the")})
-    tail = Collator(model, ["caption"])([resolve(example)]).tail
-    sees, layout = visible(tail.layout)[0], tail.layout
-    prompt = (layout.time[0] == 0) & layout.real[0]
-    assert prompt.sum() == 3
-    for slot in layout.real[0].nonzero().flatten():
-        assert torch.equal(sees[slot] & prompt, prompt & (layout.group[0] == layout.group[0, slot]))
-    assert (tail.labels[0][prompt] == -100).all()
 
 
 @pytest.mark.parametrize(

@@ -5,19 +5,6 @@ import torch
 from kit import families
 
 
-@pytest.mark.parametrize("family", families.QUICK)
-@torch.no_grad()
-def test_weights_on_demand_are_those_that_were_used(family):
-    backbone = families.build(family)
-    before, _, targets = families.ragged(backbone)
-    row = before.followed_by(families.behind(backbone, before, targets))
-    plain, weighed = backbone.encode(row), backbone.encode(row, output=("attentions",))
-    torch.testing.assert_close(weighed.last, plain.last, atol=1e-5, rtol=0)
-    assert plain.attentions == () and len(weighed.attentions) == 3
-    for weights in weighed.attentions:
-        torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:3]))
-
-
 @pytest.mark.parametrize("training", [False, True])
 def test_dropout_is_the_layers(training):
     class Dropping(families.Tiny):
