@@ -8,20 +8,16 @@ import torch
 import torch.nn.functional as F
 from kit import toys
 from kit.objectives import model_of
-from kit.training import micro_batches
 from mmgen_encoders import Bert, Roberta
 from mmgen_inputs import Text
 from mmgen_objectives import MaskedWords, SentenceImage
 
 import mmgen.testing
-from mmgen.data.collate import Collator, Source
+from mmgen.data.collate import Collator
 from mmgen.data.seeds import RngKey
 from mmgen.errors import DataError
 from mmgen.examples import Example
-from mmgen.recipe.tables import Step, Training
 from mmgen.tensors import Hiding
-from mmgen.training.accumulate import Accumulator
-from mmgen.training.train import make_material
 
 EXAMPLES = toys.examples(12)
 
@@ -103,29 +99,6 @@ def test_draws_follow_from_the_pass_and_the_example_and_not_from_the_batch():
     assert together == apart == holes(EXAMPLES, 0)
     assert together != holes(EXAMPLES, 1)
     assert holes(EXAMPLES, None) == holes(EXAMPLES, None)  # validation hides the same every epoch
-
-
-def test_the_gradients_of_two_objectives_do_not_depend_on_micro_batches(tmp_path):
-    """Each loss over its own count."""
-    composed = model()
-    results = []
-    for micro in (100, 2):
-        training = {"batch_size": 12, "micro_batch_size": micro, "precision": "fp32", "length_bucket": 1}
-        step = Step(
-            inputs=("caption",),
-            train=("backbone",),
-            objectives=("generator", "words"),
-            training=Training(learning_rate=1e-3, **training),
-        )
-        context = toys.context(tmp_path, step)
-        material = make_material(composed, context, [Source(EXAMPLES)])
-        means = Accumulator(context, material, composed, [*composed.parameters()]).gradients(0, micro_batches(material))
-        results.append((means, {name: p.grad.clone() for name, p in composed.named_parameters() if p.grad is not None}))
-        composed.zero_grad(set_to_none=True)
-    (means, gradients), (split_means, split) = results
-    assert set(means.losses) == {"generator.loss", "words.loss"}
-    assert means.losses == pytest.approx(split_means.losses, abs=1e-5)
-    torch.testing.assert_close(gradients, split, atol=1e-6, rtol=1e-3)
 
 
 def test_a_weight_multiplies_the_gradient_and_not_the_logged_loss():

@@ -41,8 +41,8 @@ def inputs(**settings):
     return {"question": Text(), "choice": Text(token_type=1), "image": regions(**settings)}
 
 
-def compose_model(config=None, **settings):
-    learnt = {"own": config or RegionClasses(), "choices": MultipleChoice(loss="bce"), "regions": MaskedRegions()}
+def compose_model(**settings):
+    learnt = {"own": RegionClasses(), "choices": MultipleChoice(loss="bce"), "regions": MaskedRegions()}
     return model_of(inputs(**settings), learnt, {"objects": NAMES}, VlBert)
 
 
@@ -88,32 +88,19 @@ def test_every_region_of_every_choice_is_classified():
     assert torch.allclose(loss.mean, mean, atol=1e-5)  # each its own mean, of weight 1
 
 
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [({}, [0, 1, 2, 0]), ({"max_regions": 1}, [0, 1])],
-)
-def test_objects_are_the_first_regions(settings, expected):
-    model = compose_model(RegionClasses(), **settings)
-    assert batch_of(model, examples()[:1]).targets["own"].labels["classes"][0].tolist() == expected
-
-
-def test_unknown_objects_and_further_pictures_are_not_classified():
+def test_unknown_objects_and_further_pictures_are_not_classified_nor_objects_without_a_region():
     example = examples()[0]
     odd = replace(example, labels=example.labels | {"objects": ("sphinx", "car")})
     two = replace(example, inputs=example.inputs | {"image": All((record("a", 2, 0), record("b", 3, 1)))})
-    model = compose_model()
-    for some, expected in ((odd, [0, -100, 2, 0]), (two, [0, 1, 2, *[-100] * 4])):
-        targets = batch_of(model, [some]).targets["own"]
+    few = {"max_regions": 1}
+    for some, settings, expected in (
+        (odd, {}, [0, -100, 2, 0]),
+        (two, {}, [0, 1, 2, *[-100] * 4]),
+        (example, few, [0, 1]),
+    ):
+        targets = batch_of(compose_model(**settings), [some]).targets["own"]
         assert targets.labels["classes"].tolist() == [expected] * 2
         assert targets.counts["loss"] == 2 * sum(class_id != -100 for class_id in expected)
-
-
-def test_the_hidden_layer_is_initialised_from_masked_regions():
-    model = compose_model(RegionClasses(init_from="regions"))
-    layer, source = model.objective("own").head.dense, model.objective("regions").hidden_layer()
-    assert not torch.equal(layer.weight, source.weight)
-    model.objective("own").init_from_model(model)
-    assert torch.equal(layer.weight, source.weight) and torch.equal(layer.bias, source.bias)
 
 
 # --- from a recipe --------------------------------------------------------------------------------------------------
