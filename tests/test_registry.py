@@ -12,11 +12,6 @@ from mmgen.errors import PluginError
 from mmgen.registry import collect
 
 
-def test_a_part_knows_who_provides_it():
-    part = collect([plugin(AUDIO)]).get("embedder", "audio")
-    assert (part.name, str(part.source), part.summary) == ("audio", "mmgen-audio 0.3", "Sounds.")
-
-
 def test_a_summary_is_the_first_sentence_whole():
     """Although the sentence continues on the docstring's next line."""
     long = AUDIO.replace('"Sounds."', '"Sounds (Doe et al., 2019), cut\\nat 1.5 s, as frames. Then more."')

@@ -15,9 +15,3 @@ def test_settings_are_frozen_and_closed():
         Rate().value = 2.0
     with pytest.raises(ValidationError, match="Extra inputs are not permitted"):
         Rate(valu=2.0)
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_numbers_are_finite(value):
-    with pytest.raises(ValidationError, match="finite number"):
-        Rate(value=value)

@@ -14,7 +14,7 @@ import torch
 from kit import families, toys
 from kit.mistakes import CAPTIONS, failures, suite
 from kit.views import Views
-from mmgen_encoders import Bert, Roberta
+from mmgen_encoders import Bert
 from mmgen_extractors import Detector, Roi
 from mmgen_generators import Masked
 from mmgen_inputs import Regions, Text
@@ -41,14 +41,6 @@ def of(kind, config, **members):
 class TestTiny(mmgen.testing.BackboneSuite):
     def config(self):
         return Tiny(types=3, extra_positions=2)
-
-
-@pytest.mark.slow
-class TestEncoderWithMoreRows(mmgen.testing.BackboneSuite):
-    """RoBERTa's positions begin behind its padding index."""
-
-    def config(self):
-        return Roberta(**SIZES, extra_token_types=1, extra_positions=2)
 
 
 class TestWords(mmgen.testing.EmbedderSuite):
