@@ -4,7 +4,6 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-import torch
 from kit import toys
 from kit.fake_gpu import CUDA, FakeGpu, MixedDevices
 from kit.training import micro_batches, validation_of
@@ -23,20 +22,6 @@ SEARCHES = {
     "beams": Decoding(num_beams=3, num_return_sequences=2),
     "samples": Decoding(do_sample=True, num_return_sequences=3),
 }
-
-
-def test_the_fake_gpu_refuses_to_be_mixed():
-    with FakeGpu() as gpu:
-        far, near = torch.ones(3, device="cuda"), torch.ones(3)
-        assert far.device == CUDA and near.device.type == "cpu" and (far + 1).is_cuda and far.cpu().device.type == "cpu"
-        assert (far + torch.tensor(2.0)).device == CUDA and torch.zeros_like(far).is_cuda and far.max(0).values.is_cuda
-        for mixed in (lambda: far + near, lambda: torch.cat([far, near]), lambda: far.numpy()):
-            with pytest.raises(MixedDevices):
-                mixed()
-        gpu.waits.clear()
-        far[far > 0].sum().item()
-        torch.tensor(3, device="cuda")
-    assert sorted(gpu.waits) == ["copy of numbers", "index of booleans", "item"]
 
 
 @pytest.mark.parametrize("family", toys.families())
@@ -67,7 +52,7 @@ def test_a_pass_waits_for_the_device_a_few_times_only():
         batch = Collator(model, model.inputs)(examples).to("cuda")
         gpu.waits.clear()
         model(batch).mean.backward()
-    assert sum(gpu.waits.values()) <= 6, gpu.waits
+    assert 0 < sum(gpu.waits.values()) <= 6, gpu.waits
 
 
 def test_a_part_that_was_left_behind_is_found():

@@ -67,9 +67,3 @@ def test_a_finished_run_is_loaded(sample, monkeypatch):
     names: dict = {}
     exec(compile(SNIPPETS[1], "README.md", "exec"), names)
     assert len(names["answers"]) == 4
-
-
-def test_the_paper_profile_says_which_files_are_missing_and_where_they_go(tmp_path):
-    done = mmgen_here(tmp_path, "run", ROOT / "recipes/bertgen_vqa.toml", "--profile", "paper")
-    assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert "data/vqa1" in done.stderr and "questions.json" in done.stderr and "visualqa.org" in done.stderr

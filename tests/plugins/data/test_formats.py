@@ -317,15 +317,6 @@ def test_what_cannot_be_used_is_a_line(tmp_path, kind, files, options, message):
     assert text.startswith(f"{tmp_path / next(iter(files))}{message}") and "\n" not in text
 
 
-def test_all_missing_files_are_listed_at_once(tmp_path):
-    with pytest.raises(DataError) as caught:
-        Vqa(folder=tmp_path).build()
-    lines = str(caught.value).splitlines()
-    assert lines[0] == "VQA 1.0: 6 files are missing:"
-    assert lines[1] == f"  {tmp_path}/OpenEnded_mscoco_train2014_questions.json  <- visualqa.org/vqa_v1_download.html"
-    assert lines[6].startswith(f"  {tmp_path}/captions_test2015.json  <- never published")
-
-
 def test_keys_that_do_not_fit(tmp_path):
     for kind, keys, message in (
         (Table, {"columns": {"prompt": "x", "answers": "a"}}, "only questions to generate have a prompt; remove it"),
@@ -347,16 +338,6 @@ class Made(DatasetSuite):
         self.make()
 
 
-class TestLines(Made):
-    def make(self):
-        for split in ("train", "val", "test"):
-            row = {"id": 1, "image": f"{split}.jpg", "caption": "a", "questions": ["What?"]}
-            (self.folder / f"{split}.jsonl").write_text(json.dumps(row))
-
-    def config(self):
-        return Table(folder=self.folder)
-
-
 class TestLabelledRows(Made):
     def make(self):
         published.pictures(self.folder / "images", "a.jpg", "b.jpg")
@@ -373,18 +354,6 @@ class TestVqaAnswers(Made):
 
     def config(self):
         return Vqa(folder=self.folder, release="2.0", targets="answers", test_split="val", images="images")
-
-
-class TestVqa(Made):
-    def make(self):
-        for n, split in enumerate(("train", "val", "test")):
-            (self.folder / f"{split}.json").write_text(questions((n, "What?"), (n, "Who?"), (n + 5, "Why?")))
-            published.pictures(self.folder, f"{n:012}.jpg")
-        (self.folder / "c.json").write_text(captions(*((n, f"thing {n}") for n in range(8))))
-
-    def config(self):
-        files = {split: f"{split}.json" for split in ("train", "val", "test")}
-        return Vqa(folder=self.folder, files=files, **CAPTIONS, images=".")
 
 
 class TestVqg(Made):

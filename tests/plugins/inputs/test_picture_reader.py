@@ -1,7 +1,5 @@
 """What the reader of pictures refuses, and where pictures and boxes come from."""
 
-import pickle
-
 import numpy as np
 import pytest
 from kit.refusals import refusal
@@ -80,8 +78,3 @@ def test_a_picture_is_that_of_its_key_or_itself():
     picture = Picture("q", image)
     assert reader().identity("p") == "p" and reader().identity(picture) == id(picture)
     assert np.array_equal(reader().read(example(picture))[1][0].pixels, reader().read(example("p"))[1][0].pixels)
-
-
-def test_loader_workers_get_the_pictures():
-    copied = pickle.loads(pickle.dumps(reader()))
-    assert np.array_equal(copied.read(example("p"))[1][0].pixels, reader().read(example("p"))[1][0].pixels)

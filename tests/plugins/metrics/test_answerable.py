@@ -98,12 +98,6 @@ def test_a_run_is_scored_by_another_run(tmp_path, no_page):
     assert 0 < scores.values["answer_confidence"] < 50  # one of 47, of a model of random weights
 
 
-def test_the_best_answer_and_those_that_are_none():
-    answered = Answered({"unanswerable": 0.6, "red": 0.4})
-    assert answered.best(()) == ("unanswerable", 0.6) and answered.best({"unanswerable"}) == ("", 0.0)
-    assert Answered({}).best(()) == ("", 0.0)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "message"),

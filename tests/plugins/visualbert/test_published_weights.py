@@ -2,11 +2,9 @@
 
 import pytest
 import torch
-from kit.refusals import refusal
 from kit.visualbert import D, backbone_of, build_model, regions
 from mmgen_objectives import SentenceImage
 from mmgen_objectives.tasks import AnswerClasses, MultipleChoice, PhraseRegions, TrueOrFalse
-from mmgen_visualbert import VisualBert
 from transformers import (
     BertConfig,
     BertForMaskedLM,
@@ -119,17 +117,6 @@ def test_mismatched_tables_are_refused(name, tensor, message):
     theirs = VisualBertForPreTraining(VisualBertConfig(**sizes_of(model), visual_embedding_dim=D)).state_dict()
     with pytest.raises(DataError, match=message):
         model.backbone.published(theirs | {f"visual_bert.{name}": tensor})
-
-
-def test_published_weights_are_refused_as_backbone_weights(tmp_path):
-    """They have no tokenizer."""
-    model = build_model()
-    VisualBertForPreTraining(VisualBertConfig(**sizes_of(model))).save_pretrained(tmp_path)
-    message = refusal(VisualBert(weights=str(tmp_path)).build)
-    assert message == (
-        f"backbone 'visualbert': '{tmp_path}' is a visual_bert checkpoint; use weights of the backbone's family, or "
-        'backbone.type = "encoder"'
-    )
 
 
 def test_plain_bert_initialises_the_rows_of_regions():
