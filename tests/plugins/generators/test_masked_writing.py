@@ -44,6 +44,24 @@ def test_cached_greedy_is_naive_greedy(family):
         assert text.score == pytest.approx(score, abs=1e-4)
 
 
+@torch.no_grad()
+def test_every_step_of_cached_writing_is_exact(model):
+    examples = toys.examples(5)
+    batch = batch_of(model, examples, objectives=())
+    writing = MaskedStepper(model, model.prefix(batch))
+    written = torch.empty(len(examples), 0, dtype=torch.long)
+    for step in range(6):
+        logp = writing.next_logits(written).log_softmax(-1)
+        for b, example in enumerate(examples):
+            x = naive.text_prefix(model.backbone, caption(example))
+            torch.testing.assert_close(
+                logp[b], naive.distribution(model.backbone, x, written[b].tolist()), atol=CLOSE, rtol=0
+            )
+        draw = torch.Generator().manual_seed(step)
+        words = torch.randint(5, len(model.backbone.tokenizer), (len(examples), 1), generator=draw)
+        written = torch.cat([written, words], 1)
+
+
 ENDING = {
     "greedy": Decoding(),
     "samples": Decoding(do_sample=True, num_return_sequences=3),
