@@ -35,6 +35,10 @@ class Example:
     facts: Mapping[str, Any] = field(default_factory=dict)
     labels: Mapping[str, Any] = field(default_factory=dict)
 
+    def lacks(self, field: str) -> bool:
+        """Whether the input is missing, or has no alternatives."""
+        return self.inputs.get(field) in (None, ())
+
     def shown(self, field: str) -> tuple[Any, ...]:
         """The values of an input: one, or several for `All`; none if the input is missing."""
         value = self.inputs.get(field)
