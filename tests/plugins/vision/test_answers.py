@@ -1,11 +1,10 @@
 """Answers are compared as in VQA's official evaluation: its numbers, and cases written by hand."""
 
 import json
-import random
 
 import pytest
 from kit.oracles import ORACLES
-from mmgen_vision.answers import accuracy, agreement, normalise
+from mmgen_vision.answers import accuracy, normalise
 
 
 def test_vqa_accuracy_equals_the_official_one():
@@ -38,17 +37,3 @@ def test_vqa_accuracy_equals_the_official_one():
 )
 def test_answers_are_normalised_as_officially(text, normal):
     assert normalise(text) == normal
-
-
-def test_vqa_accuracy_and_agreement_leave_each_person_out_in_turn():
-    draw = random.Random(0)
-    for _ in range(200):
-        people = [draw.choice(["one", "1", "two", "a dog", "dog", "Dogs"]) for _ in range(10)]
-        answer = draw.choice(people)
-        normal = [normalise(text) for text in people] if len(set(people)) > 1 else people
-        mine = normalise(answer) if len(set(people)) > 1 else answer
-        rest = [normal[:left] + normal[left + 1 :] for left in range(10)]
-        by_hand = sum(min(1, sum(text == mine for text in nine) / 3) for nine in rest) / 10
-        assert accuracy(answer, people) == pytest.approx(100 * by_hand)
-        alike = sum(min(1, nine.count(normal[left]) / 3) for left, nine in enumerate(rest)) / 10
-        assert agreement(people) == pytest.approx(100 * alike)

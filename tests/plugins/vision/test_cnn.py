@@ -1,15 +1,11 @@
-"""Networks of timm: levels, precision and settings."""
-
-from typing import Literal
+"""Networks of timm with too little memory."""
 
 import numpy as np
 import pytest
 from kit.writing import out_of_memory_error
 from mmgen_extractors import TimmGrid
-from mmgen_vision.cnn_config import CnnConfig
 from PIL import Image
 
-from mmgen.errors import RunError
 from mmgen.parts import Picture
 
 
@@ -33,22 +29,3 @@ def test_pictures_are_described_the_same_in_halves(caplog):
         assert ours.key == theirs.key and np.allclose(ours.features, theirs.features, atol=1e-5)
     assert tried == [4, 2, 2, 1]
     assert caplog.messages[-1] == "extracting features: out of memory; from here on 2 pictures at a time"
-    extractor.network = lambda pixels, sizes: cramped(pixels.repeat(3, 1, 1, 1), sizes.repeat(3, 1))
-    with pytest.raises(RunError, match="extracting features: out of memory with a single picture .'0'.; use a smaller"):
-        list(extractor.records(pictures))
-
-
-class Cells(CnnConfig):
-    type: Literal["cells"] = "cells"
-
-
-@pytest.mark.parametrize(
-    "settings, expected",
-    [
-        ({}, (0, 3, 192)),
-        ({"weights": "pretrained"}, (-1, 1, 448)),
-        ({"level": 0, "pool": 2, "image_size": 64}, (0, 2, 64)),
-    ],
-)
-def test_defaults_depend_on_the_weights(settings, expected):
-    assert Cells(**settings).feature_settings() == expected
