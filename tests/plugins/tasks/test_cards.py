@@ -56,20 +56,6 @@ CASES = {
         dict(line="right at rank 2 of 2", confidence=0.75, right=False, box=RIGHT, right_box=LEFT, texts=RED_CAT),
         "[0.500, 0.500, 1.000, 1.000]",
     ),
-    "the first box": (
-        BoxesCard,
-        CAPTION,
-        [[*LEFT]],
-        dict(
-            line="right at rank 1 of 1",
-            confidence=0.75,
-            right=True,
-            box=LEFT,
-            right_box=LEFT,
-            texts=RED_CAT,
-        ),
-        "[0.000, 0.000, 0.500, 0.500]",
-    ),
     "no box": (BoxesCard, CAPTION, [], dict(line="no box", right=False, right_box=LEFT, texts=RED_CAT), "no box"),
     "a choice": (
         ChoiceCard,
