@@ -5,16 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from kit.stored import Words
 from mmgen_extractors import Roi, TimmGrid
-from mmgen_inputs import Grid
 from mmgen_vision.cnn import level_channels
 from PIL import Image
 from safetensors.torch import save_file
 
 from mmgen.errors import DataError
-from mmgen.examples import Example
-from mmgen.features.extract import extract
 from mmgen.parts import Picture
 
 pytestmark = pytest.mark.slow
@@ -100,15 +96,10 @@ def test_networks_that_cannot_be_had(settings, message):
     assert str(error.value).startswith(message) and "\n" not in str(error.value)
 
 
-def test_cells_row_by_row():
-    (record,) = TimmGrid(image_size=96, grid=3, pool=2).build().records([picture()])
-    assert record.features.shape == (9, 64 * 4)
-    assert np.allclose(record.boxes[0], [0, 0, 1 / 3, 1 / 3]) and np.allclose(record.boxes[5], [2 / 3, 1 / 3, 1, 2 / 3])
-
-
 def test_cells_are_what_roi_gives_for_their_boxes():
     """The picture is padded, not stretched, so that a grid and regions of one network see the same."""
     (record,) = TimmGrid(image_size=96, grid=3, pool=2).build().records([picture()])
+    assert np.allclose(record.boxes[5], [2 / 3, 1 / 3, 1, 2 / 3])  # row by row
     boxed = replace(picture(), boxes=[tuple(box) for box in record.boxes.tolist()])
     (regions,) = Roi(image_size=96, pool=2).build().records([boxed])
     assert np.allclose(record.features, regions.features, atol=1e-6) and np.allclose(record.boxes, regions.boxes)
@@ -122,17 +113,6 @@ def test_levels_of_networks():
     channels_last = TimmGrid(model="swin_tiny_patch4_window7_224", image_size=224, grid=2, level=0, pool=1)
     (record,) = channels_last.build().records([picture()])
     assert record.features.shape == (4, 96)
-
-
-def test_through_the_store(tmp_path):
-    extract(TimmGrid(image_size=64, grid=2).build(), [picture("a")], tmp_path / "s.h5")
-    model = Grid(features=tmp_path / "s.h5", fields=("image",)).build(Words())
-    example = Example("e", {"image": "a"})
-    segment = model(**model.reader.collate([model.reader.read(example)]))
-    assert segment.states.shape == (1, 4, 32) and segment.mask.all()
-    described = model.describe(example)
-    assert described["names"] == ["region 1", "region 2", "region 3", "region 4"]
-    assert described["boxes"][3] == [0.5, 0.5, 1, 1]
 
 
 def test_a_network_whose_deeper_levels_are_not_used_is_saved_and_loaded(tmp_path):
