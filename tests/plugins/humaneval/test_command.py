@@ -41,22 +41,28 @@ def test_runs_on_one_sheet_have_different_names_and_one_test_set(tmp_path):
         gather([small, write_run(tmp_path / "other", test_size=7)], (), installed())
 
 
+TABLES = """\
+| system |  readability |     p |
+|--------|-------------:|------:|
+| model  | 2.75 ± 0.96  | 0.058 |
+| human  | 4.25 ± 0.50  |     - |
+
+| judge  | readability | alpha |
+|--------|------------:|------:|
+| first  |        3.43 |  0.67 |
+| second |        3.43 |  0.67 |
+| all    |           - |  0.67 |
+"""
+
+
 def test_the_command_prints_the_papers_table_and_that_of_the_judges(key, tmp_path):
-    sheets = [
-        write(tmp_path / f"{name}.json", answer(name, values))
-        for name, values in (("first", [1, 4, 2, 5, 1, 5, 3]), ("second", [2, 5, 2, 5, 2, 4, 3]))
-    ]
-    result = command("score", key, *sheets, "--json", tmp_path / "o.json")
-    assert result.exit_code == 0, result.output
+    """Of the ratings that test_statistics.py counts by hand."""
+    first = write(tmp_path / "first.json", answer("first", [1, 4, 2, 4, 3, 5, 5]))
+    second = write(tmp_path / "second.json", answer("second", [3, 4, 2, 4, 3, 5, 3]))
+    result = command("score", key, first, second, "--json", tmp_path / "o.json")
+    assert result.exit_code == 0 and result.output.startswith(TABLES)
     saved = json.loads((tmp_path / "o.json").read_text())
-    cell, judges = saved["systems"]["model"]["readability"], saved["judges"]
-    rows = [line.replace("|", " ").split() for line in result.output.splitlines()]
-    assert rows[0] == ["system", "readability", "p"]
-    assert rows[2] == ["model", f"{cell['mean']:.2f}", "±", f"{cell['deviation']:.2f}", f"{cell['p']:.3f}"]
-    assert rows[3][0] == "human" and rows[3][-1] == "-"
-    mean, alpha = judges["first"]["readability"]
-    assert rows[5:9:2] == [["judge", "readability", "alpha"], ["first", f"{mean:.2f}", f"{alpha:.2f}"]]
-    assert rows[9] == ["all", "-", f"{saved['agreement']['readability']:.2f}"] and saved["missing"] == 0
+    assert saved["systems"]["model"]["readability"]["mean"] == 2.75 and saved["missing"] == 0
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import json
 import pytest
 from kit.browsers import CHROMIUM, browse
 from kit.humaneval import RECIPE, command, make_sheet, write
-from mmgen_humaneval.criteria import SETS
 from mmgen_humaneval.form import make
 from mmgen_humaneval.systems import Material, gather
 
@@ -60,7 +59,7 @@ def test_captions_and_pictures_match_their_questions(run, sheet):
 def test_the_dimensions_of_qgeval_beside_the_papers(run, tmp_path):
     """What shows the same things is rated on one page, and nothing is seen before what is judged without it."""
     material = gather([run], (), installed())
-    data, key = make_sheet(material, tmp_path, count=2, criteria="all")
+    data, _ = make_sheet(material, tmp_path, count=2, criteria="all")
     assert data["rounds"] == [
         {"criteria": ["readability"], "shows": []},
         {"criteria": ["fluency", "clarity", "conciseness"], "shows": []},
@@ -68,9 +67,6 @@ def test_the_dimensions_of_qgeval_beside_the_papers(run, tmp_path):
         {"criteria": ["image_relevance"], "shows": ["picture"]},
         {"criteria": ["relevance", "consistency", "answerability"], "shows": ["picture"]},
     ]
-    rated = [name for judging_round in data["rounds"] for name in judging_round["criteria"]]
-    assert sorted(data["words"]) == sorted(key["criteria"]) == sorted(rated)
-    assert [len(SETS[name]) for name in ("paper", "qgeval", "all")] == [3, 7, 10]
 
 
 def test_orders_differ_between_pictures_and_repeat_with_the_seed(run, tmp_path):
