@@ -1,12 +1,12 @@
 """A small data set of drawn scenes, built once."""
 
 import pytest
-from kit.scenes import SMALL
+from mmgen_scenes import Scenes
 
 
 @pytest.fixture(scope="session")
 def data():
-    return SMALL.build()
+    return Scenes(train_size=300, val_size=40, test_size=120).build()
 
 
 @pytest.fixture(scope="session")

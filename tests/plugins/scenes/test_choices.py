@@ -5,7 +5,6 @@ import re
 from collections import Counter
 
 import pytest
-from kit.scenes import mark_mentions
 from mmgen_scenes.tasks import SceneChoices
 from mmgen_scenes.world import COLORS
 
@@ -76,6 +75,13 @@ def is_true(text, things):
     return target["color"] == color and target["side"] == origin["side"] == way
 
 
+def mark_mentions(text, mentions):
+    """A text with numbers in place of its mentions: "what is [2] looking at?"."""
+    for start, end, (thing,) in sorted(mentions, reverse=True):
+        text = f"{text[:start].removesuffix('the ')}[{thing}]{text[end:]}"
+    return text
+
+
 def test_one_choice_of_four_is_true(data):
     for example in data.split("train"):
         things, labels = example.facts["things"], example.labels
@@ -91,11 +97,12 @@ def test_right_choices_are_at_any_position_and_of_every_form(data):
     assert set(forms) == {"looking", "going", "next to", "color", "side"} and min(forms.values()) > 10
 
 
-def test_mentions_name_kinds_and_forms_can_be_chosen():
+def test_mentions_name_kinds_and_forms_and_subtasks_can_be_chosen():
     every = SceneChoices(train_size=20).build()
-    for forms in (("color", "side"), ("color",)):
-        data = SceneChoices(train_size=20, forms=forms).build()
+    for forms, subtask in ((("color", "side"), "answer"), (("color",), "rationale")):
+        data = SceneChoices(train_size=20, forms=forms, subtask=subtask).build()
         assert {example.facts["form"] for example in data.split("train")} == {*forms}
+        assert {example.facts["asks"] for example in data.split("train")} == {subtask}
         pictures = [[picture.boxes for picture in drawn.pictures()] for drawn in (data, every)]
         assert pictures[0] == pictures[1]
         for example in data.split("train"):
