@@ -9,9 +9,6 @@ from mmgen_serve.app import Service
 from mmgen_serve.batcher import Batcher
 from mmgen_serve.requests import Ask
 
-from mmgen.decoding import Decoding
-from mmgen.inference.query import Query
-
 SECONDS = 300.0  # until a test that hangs fails
 
 
@@ -61,7 +58,7 @@ def test_a_batch_that_fails_stops_no_other_and_an_item_that_nobody_waits_for_cos
 
 
 @pytest.mark.slow
-def test_requests_that_sample_share_a_batch(predictor, monkeypatch):
+def test_requests_that_sample_share_a_batch_and_have_the_answers_of_their_seeds(predictor, monkeypatch):
     sizes, go, finish = [], threading.Event(), predictor.finish
 
     def held(prepared, options):
@@ -70,10 +67,10 @@ def test_requests_that_sample_share_a_batch(predictor, monkeypatch):
         return finish(prepared, options)
 
     monkeypatch.setattr(predictor, "finish", held)
-    service = Service(predictor)
+    service, sampling = Service(predictor), {"do_sample": True}
 
     async def ask(seed):
-        body = Ask(inputs={"image": served.encoded(), "caption": "a dog"}, decoding={"do_sample": True}, seed=seed)
+        body = Ask(inputs={"image": served.encoded(), "caption": "a dog"}, decoding=sampling, seed=seed)
         return (await service.answer(body))[1]
 
     async def ask_all():
@@ -86,32 +83,6 @@ def test_requests_that_sample_share_a_batch(predictor, monkeypatch):
     answers = asyncio.run(ask_all())
     assert [answer.seed for answer in answers] == [*range(8)] and len({answer.value for answer in answers}) > 1
     assert sum(sizes) == 8 and len(sizes) <= 2  # those that waited with the first, and the rest
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "options",
-    [
-        Decoding(),
-        Decoding(num_beams=3, num_return_sequences=2),
-        Decoding(do_sample=True, temperature=3.0, num_return_sequences=2),
-        Decoding(do_sample=True, temperature=3.0, top_k=5, top_p=0.9),
-    ],
-)
-def test_company_changes_no_answer(predictor, options):
-    """Texts and scores alone, and among 11 others with captions of other lengths and other seeds."""
-    queries = [
-        Query(f"{color} {words}", {"image": served.picture(color), "caption": words})
-        for color in ("red", "green", "blue", "white", "yellow", "gray")
-        for words in ("a dog", "two blue cats sleep on the grass")
-    ]
-    seeds = [number if options.samples else None for number in range(len(queries))]
-    alone = [
-        predictor.finish(predictor.prepare([query], [seed]), options)[0]
-        for query, seed in zip(queries, seeds, strict=True)
-    ]
-    together = predictor.finish(predictor.prepare(queries, seeds), options)
-    for answer, expected in zip(together, alone, strict=True):
-        assert answer.seed == expected.seed
-        assert [text.text for text in answer.texts] == [text.text for text in expected.texts]
-        assert answer.score == pytest.approx(expected.score, abs=1e-5)
+    query = {"image": served.picture(), "caption": "a dog"}
+    alone = [predictor.ask(query, options=sampling, seed=seed) for seed in range(8)]
+    assert [answer.value for answer in answers] == [answer.value for answer in alone]

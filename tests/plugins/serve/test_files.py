@@ -6,8 +6,7 @@ import os
 import pytest
 from kit import files, served
 
-from mmgen.errors import DataError, PluginError
-from mmgen.inference.query import Query
+from mmgen.errors import PluginError
 from mmgen.parts import File
 
 CONTENT = b"RIFF of a sound"
@@ -72,23 +71,6 @@ def test_a_path_in_the_fields_of_a_chat_is_refused(client):
     body = {"model": "served/both", "messages": [{"role": "user", "content": ""}], "inputs": {"sound": "/etc/passwd"}}
     assert "expected base64" in client.post("/v1/chat/completions", json=body).json()["error"]["message"]
     assert client.post("/v1/chat/completions", json={**body, "inputs": {"sound": ENCODED}}).status_code == 200
-
-
-def test_the_core_takes_no_string_of_a_stranger_for_a_path(listener):
-    """However a service reads its requests."""
-    (answer,) = listener.answers([Query("q", {"sound": "/etc/passwd"}, folder=None)])
-    assert answer.error == "q: sound: expected base64 of a file, or a data: URL with it; addresses are never fetched"
-
-
-def test_paths_and_keys_stay_possible_in_python(listener, tmp_path, monkeypatch):
-    (tmp_path / "a.wav").write_bytes(CONTENT)
-    monkeypatch.chdir(tmp_path)
-    forms = ("a.wav", tmp_path / "a.wav", str(tmp_path / "a.wav"), CONTENT)
-    assert len({listener.ask({"sound": form}).texts[0].score for form in forms}) == 1
-    files.READ.clear()
-    with pytest.raises(DataError, match="No such file or directory: 'gone.wav'"):
-        listener.ask({"sound": "gone.wav"})
-    assert files.READ == ["gone.wav"]
 
 
 def test_an_input_that_does_not_say_what_it_takes_is_not_served():
