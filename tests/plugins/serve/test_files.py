@@ -5,6 +5,7 @@ import os
 
 import pytest
 from kit import files, served
+from kit.refusals import refusal
 
 from mmgen.errors import PluginError
 from mmgen.parts import File
@@ -71,6 +72,12 @@ def test_a_path_in_the_fields_of_a_chat_is_refused(client):
     body = {"model": "served/both", "messages": [{"role": "user", "content": ""}], "inputs": {"sound": "/etc/passwd"}}
     assert "expected base64" in client.post("/v1/chat/completions", json=body).json()["error"]["message"]
     assert client.post("/v1/chat/completions", json={**body, "inputs": {"sound": ENCODED}}).status_code == 200
+
+
+def test_a_string_stays_a_key_or_a_path_in_python(listener):
+    files.READ.clear()
+    assert "No such file or directory: 'gone.wav'" in refusal(listener.ask, {"sound": "gone.wav"})
+    assert files.READ == ["gone.wav"]
 
 
 def test_an_input_that_does_not_say_what_it_takes_is_not_served():
