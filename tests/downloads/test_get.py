@@ -24,6 +24,8 @@ from mmgen.downloads.sources import SourceSet, published_set, published_sets
 from mmgen.errors import DataError
 from mmgen.progress import Progress
 
+pytestmark = pytest.mark.slow
+
 NUMBERS = {"train": range(1, 13), "val": range(13, 17), "test": range(17, 21)}
 NAME = "COCO_train2014_{:012d}.jpg".format
 PICTURES = [NAME(number) for numbers in NUMBERS.values() for number in numbers]
@@ -180,7 +182,6 @@ def test_a_server_that_forbids_a_picture_is_asked_again(files, tmp_path):
     assert (tmp_path / "images" / PICTURES[4]).exists()
 
 
-@pytest.mark.slow
 def test_ctrl_c_does_not_wait_for_pictures(files, tmp_path):
     """The server hangs for 2 seconds a request, and every picture is tried six times. The next call goes on."""
     code = """
@@ -309,7 +310,6 @@ class Photos(mmgen.DatasetConfig):
 """
 
 
-@pytest.mark.slow
 def test_a_plugin_adds_a_set(tmp_path):
     """`mmgen data get` shows licences, asks, and fetches it; without a terminal it needs --yes."""
     (tmp_path / "my_photos.py").write_text(PLUGIN)
@@ -328,7 +328,6 @@ def test_a_plugin_adds_a_set(tmp_path):
     assert "unknown name 'mime'; did you mean 'mine'?" in wrong.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("answer", ["yes", "no"])
 def test_a_person_is_asked_once(answer, files, tmp_path, monkeypatch):
     asked = []

@@ -18,6 +18,8 @@ from mmgen.downloads.archives import unpack, unpack_remote
 from mmgen.downloads.https import NoRanges, Refused, download
 from mmgen.errors import RunError
 
+pytestmark = pytest.mark.slow
+
 BODY = b"PK" + random.Random(0).randbytes(299_998)  # as archives and weights begin
 SHA = hashlib.sha256(BODY).hexdigest()
 
@@ -77,7 +79,7 @@ def test_what_has_arrived_is_not_fetched_again(tmp_path):
         ("unsized cut", 300_000, r"broke off after 299,999 of 300,000 bytes \(6 tries failed\)"),
         ("loop", None, "says 302 .* infinite loop. The last 30x error message was: Found"),
         ("busy", None, r"503 .*6 tries failed"),
-        pytest.param("hang", None, r"timed out \(6 tries failed\)", marks=pytest.mark.slow),
+        ("hang", None, r"timed out \(6 tries failed\)"),
         ("", 299_999, "has 300,000 bytes, expected 299,999"),
     ],
 )
@@ -117,7 +119,6 @@ def test_a_full_disk_is_said_and_what_has_arrived_stays(tmp_path, monkeypatch):
         assert download(f"{server.url}/a.bin", tmp_path / "a.bin") == SHA
 
 
-@pytest.mark.slow
 def test_a_killed_download_goes_on(tmp_path):
     """The process is killed with half of the file on the disk; the next one asks for the rest."""
     code = """
@@ -204,7 +205,6 @@ def test_a_damaged_member_and_another_one_are_refused(tmp_path):
     assert [*tmp_path.iterdir()] == []
 
 
-@pytest.mark.slow
 def test_a_thousand_downloads_under_faults_end_whole_or_say_why(tmp_path, monkeypatch):
     """Whole and right under their names, or refused in one line and not there; never anything between."""
     monkeypatch.setattr(https, "TIMEOUT", 0.2)
