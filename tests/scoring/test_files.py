@@ -1,9 +1,12 @@
-"""Predictions and references are read from files of every format, matched, and refused with the line."""
+"""`mmgen score`: predictions and references of every format, matched, or refused with the line; the metrics."""
+
+import json
 
 import pytest
 from kit import toys
 from kit.scoring import FAST, cells, score, write
 from mmgen_metrics.scoring.files import read_predictions, read_references
+from mmgen_metrics.scoring.systems import metrics
 
 from mmgen import DataError
 from mmgen.registry import installed
@@ -80,10 +83,15 @@ def test_the_data_set_of_a_recipe_gives_references(tmp_path):
     assert [example.id for example in references] == [f"test-0000{n}" for n in range(4)]
     assert len(read_references(recipe, installed(), split="val")) == 2
     rows = [{"id": example.id, "text": example.targets[0]} for example in references]
-    result = score(write(tmp_path / "p.jsonl", rows, True), "--references", recipe, *FAST, "--metric", "discovery")
+    out = tmp_path / "out.json"
+    options = (*FAST, "--metric", "discovery", "--json", out)
+    result = score(write(tmp_path / "p.jsonl", rows, True), "--references", recipe, *options)
     assert result.exit_code == 0, result.output
     table = cells(result.output)
     assert table["BLEU-1"][0] == "100.00" and table["relevance"][0] == "100.00"
+    saved = json.loads(out.read_text())
+    assert saved["ids"] == [row["id"] for row in rows] and saved["rows"]["p.jsonl"]["relevance"]["value"] == 100
+    assert saved["per_example"]["p.jsonl"]["relevance"] == [100.0] * 4
 
 
 def test_ids_with_a_slash_survive(tmp_path):
@@ -91,3 +99,15 @@ def test_ids_with_a_slash_survive(tmp_path):
     assert read_predictions(tmp_path / "g.jsonl") == {"test-00000/0": ["a"], "test-00000/1": ["b"]}
     write(tmp_path / "p.jsonl", [{"id": "val2014/COCO_val2014_000000000009.jpg", "text": "a"}], True)
     assert list(read_predictions(tmp_path / "p.jsonl")) == ["9"]
+
+
+@pytest.mark.slow
+def test_metrics_are_chosen_by_name_or_by_default(tmp_path):
+    default = metrics((), (), installed())
+    assert {"captioneval", "diversity"} <= default.keys()
+    assert all(config.judges == {"text"} for config in default.values())  # VQA's accuracy does not judge questions
+    references = write(tmp_path / "r.json", {"1": ["a dog runs"], "2": ["a cat sits"]})
+    predictions = write(tmp_path / "p.json", {"1": "a dog runs", "2": "a cat"})
+    result = score(predictions, "--references", references, "--set", "captioneval.meteor=false")
+    # without scores for these references
+    assert result.exit_code == 0 and "relevance" not in cells(result.output) and "distinct-1" in cells(result.output)
