@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 from kit.refusals import refusal
-from kit.stored import MADE_BY, D, E, embedder, example, features, fill, record, states
+from kit.stored import D, E, embedder, example, features, fill, record, states
+from kit.stores import FINGERPRINT
 
 from mmgen.examples import All
 from mmgen.features.classes import Classes
@@ -90,7 +91,7 @@ def test_other_width_and_other_extractor(store, tmp_path):
     model = embedder(features=store)
     settings = model.inferred_settings()
     wide = fill(tmp_path / "wide.h5", records=[Record("3", features(2, width=9))])
-    different = fill(tmp_path / "other.h5", {**MADE_BY, "model": "resnet50"})
+    different = fill(tmp_path / "other.h5", {**FINGERPRINT, "model": "resnet50"})
     advice = "use those, or set allow_other_features = true to use features of another extractor"
     for path, change in ((wide, "width: 6 -> 9"), (different, 'fingerprint.model: "resnet18" -> "resnet50"')):
         said = refusal(lambda path: states(embedder(features=path, **settings), "3"), path)

@@ -76,18 +76,13 @@ def test_pickled_and_forked(tmp_path):
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_missing_image_and_missing_store(tmp_path):
+def test_a_missing_image(tmp_path):
     store = fill(tmp_path / "s", [record("a")])
     assert "a" in store and "b" not in store and 7 not in store and store.count("b") == 0
     assert refusal(store.read, "b") == (
         f"{tmp_path}/s: no features for image 'b'; the store has 1 images (for example 'a'); extract or import the "
         "missing features, or leave the image out"
     )
-    (tmp_path / "empty").mkdir()
-    for name in ("no", "empty"):
-        assert refusal(FeatureStore, tmp_path / name) == (
-            f"{tmp_path}/{name}: no features; create them with `mmgen features extract` or `mmgen features import`"
-        )
 
 
 def test_several_parts_are_one_store_and_a_model_does_not_care(tmp_path):

@@ -5,14 +5,12 @@ import torch
 from mmgen_inputs import Regions
 from torch import nn
 
+from kit import stores
+from kit.stores import FINGERPRINT
 from mmgen.examples import Example
-from mmgen.features.writer import StoreWriter
 from mmgen.parts import Record
 
 E, D = 32, 6
-
-
-MADE_BY = {"extractor": "roi", "model": "resnet18", "digest": "ab12"}
 
 
 class Words:
@@ -45,11 +43,9 @@ def record(key, regions, seed=0, **changes):
     return Record(key, **{"features": features(regions, seed), "boxes": boxes, **changes})
 
 
-def fill(path, fingerprint=MADE_BY, records=None, dtype="float32"):
-    with StoreWriter(path, fingerprint, dtype) as writer:
-        for entry in records or [record(str(number), number, seed=number) for number in range(12)]:
-            writer.add(entry)
-    return path
+def fill(path, fingerprint=FINGERPRINT, records=None, dtype="float32"):
+    records = records or [record(str(number), number, seed=number) for number in range(12)]
+    return stores.fill(path, records, dtype, fingerprint).path
 
 
 def embedder(**settings):

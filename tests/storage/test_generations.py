@@ -1,4 +1,4 @@
-"""The lines of `generations.jsonl` and `predictions.jsonl`."""
+"""The lines of `generations.jsonl`."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 from kit.refusals import refusal
 from mmgen_metrics.scoring import files as scoring
 
-from mmgen.examples import Generation, Prediction
+from mmgen.examples import Generation
 from mmgen.storage import generations
 
 TEXTS = [
@@ -22,11 +22,6 @@ def test_texts_come_back_as_they_were_written(tmp_path):
     assert generations.best(tmp_path) == {"1": TEXTS[0][0], "2": TEXTS[1][0]}
     assert lines.count("score_kind") == 1 and "passes" not in lines and "prompt" not in lines
     assert scoring.read_predictions(tmp_path / "generations.jsonl")["1"] == [text.text for text in TEXTS[0]]
-
-
-def test_predictions_come_back(tmp_path):
-    (tmp_path / "predictions.jsonl").write_text('{"id": "e", "value": [{"x": 1}], "score": 1}\n')
-    assert generations.read_predictions(tmp_path) == [Prediction("e", [{"x": 1}], 1.0)]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import json
 import pytest
 import torch
 from huggingface_hub import constants
-from kit.refusals import refusal
 from safetensors.torch import save_file
 
 from mmgen.errors import DataError, UnavailableError
@@ -67,12 +66,6 @@ def test_what_holds_no_plain_numbers_is_refused(tmp_path, kind):
     torch.save(TENSORS | {"bert.a": change(TENSORS["bert.a"])}, tmp_path / "a.bin")
     with pytest.raises(DataError, match="'bert.a' is sparse, quantised or without data"):
         read_published(str(tmp_path / "a.bin"))
-
-
-def test_files_that_are_no_weights_are_named(tmp_path):
-    (tmp_path / "a.bin").write_bytes(b"PK\x03\x04 and so on")
-    said = refusal(read_published, str(tmp_path / "a.bin"))
-    assert said.startswith(f"'{tmp_path}/a.bin'") or said.startswith(f"{tmp_path}/a.bin: damaged")
 
 
 def test_a_hub_name_is_fetched_and_offline_says_so(tmp_path, monkeypatch):

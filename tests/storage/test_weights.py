@@ -10,7 +10,6 @@ from kit import toys
 from kit.refusals import refusal
 from kit.stored import fill, record
 from kit.toys import PLACE, mmgen_here, ran
-from safetensors.torch import save_file
 from torch import nn
 
 import mmgen
@@ -42,12 +41,6 @@ def test_equal_weights_are_equal_files(tmp_path):
     tensors, read = read_tensors(tmp_path / "x")
     assert read == about and all(tensors[name].equal(TENSORS[name]) for name in TENSORS)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x", "y", "z"]
-
-
-def test_a_file_that_others_wrote_is_read(tmp_path):
-    save_file(TENSORS, tmp_path / "published", {"format": "pt"})
-    tensors, about = read_tensors(tmp_path / "published")
-    assert about == {} and tensors["b"].equal(TENSORS["b"])
 
 
 LINES = [
