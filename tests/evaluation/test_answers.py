@@ -12,7 +12,6 @@ from kit.writing import assert_same_texts, limit_memory, write_texts
 from mmgen.decoding import Decoding
 from mmgen.errors import RunError
 from mmgen.evaluation import answers as module
-from mmgen.evaluation.answers import generate
 from mmgen.examples import Example, Prediction
 from mmgen.progress import Progress
 from mmgen.storage import generations
@@ -133,18 +132,3 @@ def test_a_run_writes_the_same_texts_in_halves(tmp_path, search):
     assert_same_texts(write_texts(tmp_path / "cut", model, SEARCHES[search], progress), expected)
     assert tried == [8, 4, 2, 2, 2, 2, 2, 2, 1]
     assert progress.lines == ["s: writing: out of memory; from here on 2 examples at a time"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("search", SEARCHES)
-def test_a_model_writes_the_same_texts_in_halves(search, caplog):
-    model, examples = toys.model(), toys.examples(7)
-    torch.manual_seed(0)
-    expected = generate(model, examples, SEARCHES[search], batch_size=5)
-    tried = limit_memory(model, most=2)
-    caplog.clear()
-    with caplog.at_level("WARNING", "mmgen"):
-        torch.manual_seed(0)
-        assert_same_texts(generate(model, examples, SEARCHES[search], batch_size=5), expected)
-    assert tried == [5, 2, 2, 1, 2]
-    assert caplog.messages == ["writing: out of memory; from here on 2 examples at a time"]

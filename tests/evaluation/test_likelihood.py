@@ -77,12 +77,5 @@ def test_metric_python_command_and_service_answer_alike(tmp_path, no_page):
     assert [line["id"] for line in written] == [line[0]["id"] for line in lines]
     assert (filled["texts"], filled["blanks"]) == (blanks["texts"], blanks["blanks"])
     assert filled["reads"] == "what stands before"
-    done = mmgen_here(tmp_path, "fill", PLACE, "--caption", queries[0]["caption"], "--text", "what [MASK]?")
-    assert all(f"{word} {share:.1%}" in done.stdout for word, share in blanks["blanks"][0])
-    assert "words of a blank follow from the inputs and what stands before" in done.stderr
-
-    (tmp_path / "in.jsonl").write_text('{"caption": "a dog"}')
-    refused = mmgen_here(tmp_path, "likelihood", PLACE, "in.jsonl")
-    assert refused.stderr == 'error: in.jsonl:1: no text; add "text", or a list of "texts"\n'
     refused = mmgen_here(tmp_path, "score", "in.jsonl", "--references", "in.jsonl", "--metric", "likelihood")
     assert refused.stderr.startswith("error: --metric likelihood: a file of texts has no log-probabilities of")

@@ -8,7 +8,7 @@ from kit.refusals import refusal
 
 from mmgen.cli.answers import answer_all
 from mmgen.errors import RunError
-from mmgen.examples import Generation, Prediction
+from mmgen.examples import Prediction
 from mmgen.inference.answers import Answer
 from mmgen.inference.query import Query
 
@@ -35,14 +35,6 @@ def ask(answers, queries=QUERIES, out=None, **named):
     answer_all(predictor(*answers, **named), queries, out)
 
 
-def test_an_answer_is_a_line_of_json():
-    text = Generation("q", "a dog", (5, 6), -0.12345)
-    assert Answer("q", (text,)).as_json() == {"id": "q", "texts": [{"text": "a dog", "score": -0.1235}]}
-    choice = Answer("q", prediction=Prediction("q", {"choice": 1}, 0.5), remarks=("cut",))
-    assert choice.as_json() == {"id": "q", "value": {"choice": 1}, "score": 0.5, "remarks": ["cut"]}
-    assert Answer("q", error="odd").as_json() == {"id": "q", "error": "odd"}
-
-
 def test_a_stopped_file_goes_on(tmp_path, capsys):
     """With whole lines only, and for the same queries only."""
     out, partial = tmp_path / "new/a.jsonl", tmp_path / "new/.a.jsonl.partial"
@@ -57,7 +49,10 @@ def test_a_stopped_file_goes_on(tmp_path, capsys):
     assert f"{partial}: 1 answers are kept; to start over, delete this file\n" in shown.err
     assert f"{out}: 2 answers, 1 with remarks\n" in shown.out
     assert "1 of 2 could not be answered; each answer has the reason\n" in shown.err
-    assert [json.loads(line) for line in out.read_text().splitlines()] == [GOOD.as_json(), BAD.as_json()]
+    assert [json.loads(line) for line in out.read_text().splitlines()] == [
+        {"id": "1", "value": {"label": "yes"}, "score": 0.75, "remarks": ["cut"]},
+        {"id": "2", "error": "q.jsonl:2: no image"},
+    ]
     assert [path.name for path in out.parent.iterdir()] == ["a.jsonl"]
     partial.write_text('{"id": "3"}\n')
     assert refusal(ask, [GOOD, BAD], out=out) == f"{partial}: has answers to other queries; delete it"

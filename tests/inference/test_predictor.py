@@ -100,15 +100,6 @@ def test_the_words_of_python_are_not_an_answer(predictor, monkeypatch):
     )
 
 
-def test_examples_of_a_data_set_are_queries_too(predictor):
-    examples = tuple(Example(name, {"image": SEEN, "caption": ("a dog", "red")}) for name in "ab")
-    answers = predictor.predict_all(examples)
-    assert [answer.id for answer in answers] == ["a", "b"]
-    assert [answer.value for answer in answers] == [
-        answer.value for answer in predictor.ask_all(examples, options=Decoding())
-    ]
-
-
 def test_the_recipes_decoding_is_what_answers_use(predictor, monkeypatch):
     beams = Decoding(num_beams=3, length_penalty=0.5)
     monkeypatch.setattr(predictor, "recipe", predictor.recipe.model_copy(update={"decoding": beams}))

@@ -24,12 +24,6 @@ def test_a_step_comes_after_the_step_it_starts_from(recipe):
     assert recipe.ordered(["alone", "second"]) == ["alone", "first", "second"]
 
 
-def test_a_step_of_the_generator_writes_texts(recipe):
-    assert recipe.predicts("second") == ("generator", "text") and recipe.makes_texts("second")
-    assert recipe.writes("second") and not recipe.writes("first")  # it is not evaluated
-    assert recipe.judging("second").keys() == recipe.metrics.keys()
-
-
 def test_the_identity_leaves_out_what_changes_no_result(recipe):
     elsewhere = recipe.model_copy(update={"output": "elsewhere", "description": "x", "jobs": 3})
     assert elsewhere.identity() == recipe.identity()

@@ -100,20 +100,6 @@ def cards(page, gallery):
     return {key: inner for key, number, inner in matches if int(number) == gallery}
 
 
-def test_words_that_name_an_object_have_the_number_of_its_box(finished_run, page):
-    recipe, _, datasets = finished_run
-    example = datasets.scored_by("choices")[0]
-    (inner,) = [inner for key, inner in cards(page, 2).items() if key.endswith(example.id)]
-    assert '<span>why is <span class="means">person1<sub>1</sub></span> here ?</span>' in inner
-    assert '<span class="means">it</span>' not in inner and '<span class="means">it<sub>2</sub></span> is near' in inner
-    assert 'near the <span class="means">tree<sub>1, 2</sub></span>' in inner
-    things = TaskDataset("choices").scenes.split("test")[0].facts["things"]
-    sides = re.findall(r'"object" x="(.*?)" y="(.*?)" width="(.*?)" height', inner)
-    boxes = [thing["box"] for thing in (things[1], things[0])]
-    shown = [tuple(map(float, numbers)) for numbers in sides]
-    assert shown == [pytest.approx((x0, y0, x1 - x0), abs=1e-4) for x0, y0, x1, _ in boxes]
-
-
 def test_the_page_is_complete_without_pictures(finished_run, monkeypatch):
     def fail(self):
         raise DataError("no such folder <x>")

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from mmgen.report.short_paths import tell_apart
-from mmgen.report.table import describe_seeds
 
 
 @pytest.mark.parametrize(
@@ -20,8 +19,3 @@ from mmgen.report.table import describe_seeds
 )
 def test_labels_differ_where_paths_do(paths, labels):
     assert tell_apart([Path(path) for path in paths]) == labels
-
-
-def test_the_seeds_of_rows_are_named():
-    assert describe_seeds({"a": [4], "b": [4]}) == "seed 4"
-    assert describe_seeds({"a": [4, 5], "b": [4]}) == "mean ± standard deviation over seeds: a 4, 5; b 4"

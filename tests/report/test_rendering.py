@@ -65,20 +65,6 @@ def package(site):
     return install
 
 
-def test_every_task_has_its_renderer(recipe):
-    shown = {step: step_renderer(recipe, step).type for step in recipe.steps}
-    assert shown == {
-        "answers": "label_card",
-        "answers_blind": "label_card",
-        "pairs": "label_card",
-        "choices": "choice_card",
-        "choices_blind": "choice_card",
-        "expressions": "region_card",
-        "expressions_blind": "region_card",
-        "phrases": "boxes_card",
-    }
-
-
 def test_without_a_renderer_predictions_are_shown_as_json():
     plain = PlainRenderer()
     assert plain.card(EXAMPLE, LABEL) == Card(line='{"label": "red", "probabilities": {"red": 0.7}}', confidence=0.7)
