@@ -58,12 +58,6 @@ def test_a_plugins_command_runs_and_its_errors_are_a_line(greet, tmp_path):
     assert (failed.stdout, failed.stderr, failed.returncode) == ("", message, 1)
 
 
-def test_help_and_the_list_of_plugins_have_its_summary(greet):
-    listed = call("--help")
-    assert "\n  greet       Say hello to a run.\n" in listed.stdout and listed.stderr == ""
-    assert "Say hello to a run. (mmgen-greet 0.3)\n" in call("plugins").stdout
-
-
 def test_help_imports_no_command_no_plugin_without_one_and_nothing_heavy(greet):
     code = (
         "import sys; from mmgen.cli import main; main.main(['--help'], standalone_mode=False); print([m for m in "

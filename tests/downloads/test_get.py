@@ -354,13 +354,6 @@ def test_steps_of_a_form_are_printed(tmp_path):
     assert "pictures are not fetched" in bing.stdout and "put those that you have into bing/images" in bing.stdout
 
 
-def test_all_megabytes_are_added_up(tmp_path):
-    done = mmgen_here(tmp_path, "data", "get", "vqg_coco", "--limit", "100", "--dry-run")
-    assert done.returncode == 0 and "38.3 MB in all" in done.stdout  # 5 + 17 + 16.3
-    done = mmgen_here(tmp_path, "data", "get", "nlvr2", "--dry-run")
-    assert "11.3 MB in all, and files of unknown size" in done.stdout
-
-
 def test_what_fetches_a_data_set_is_named(tmp_path):
     """With the number of pictures that the recipe names."""
     for images, option in ((None, ""), ("images", " --images"), ("images-1500", " --limit 1500")):

@@ -57,14 +57,6 @@ def test_a_file_that_changes_meanwhile_is_fetched_anew(tmp_path):
         download(f"{server.url}/a.bin", tmp_path / "b.bin", len(BODY))
 
 
-def test_what_has_arrived_is_not_fetched_again(tmp_path):
-    with host({"/a.bin": BODY}, ["cut", "cut"]) as server:
-        download(f"{server.url}/a.bin", tmp_path / "a.bin")
-    ranges = [headers.get("Range") for _, headers, _ in server.seen]
-    assert ranges == [None, "bytes=150000-", "bytes=225000-"]
-    assert all("If-Range" in headers for _, headers, _ in server.seen[1:])
-
-
 @pytest.mark.parametrize(
     ("fault", "size", "message"),
     [
@@ -140,13 +132,6 @@ https.download(sys.argv[1], Path(sys.argv[2]), at=at)
         arrived = (tmp_path / "a.bin.part").stat().st_size
         assert download(f"{server.url}/a.bin", tmp_path / "a.bin") == SHA
     assert server.seen[-1][1]["Range"] == f"bytes={arrived}-" and arrived >= 100_000
-
-
-def test_a_part_of_another_version_is_not_continued(tmp_path):
-    (tmp_path / "a.bin.part").write_bytes(b"old" * 1000)
-    with host({"/a.bin": BODY}) as server:
-        (tmp_path / "a.bin.part.txt").write_text('"old"')
-        assert download(f"{server.url}/a.bin", tmp_path / "a.bin") == SHA
 
 
 def test_members_are_read_by_ranges(tmp_path):

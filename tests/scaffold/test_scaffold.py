@@ -49,17 +49,6 @@ def test_their_tests_pass(packages, environment):
 
 
 @pytest.mark.slow
-def test_they_are_listed_with_their_place(packages, environment):
-    done = environment.mmgen(
-        "plugins", "--strict-plugins", *(f"my-{kind}" for kind in packages), cwd=packages["metric"]
-    )
-    assert done.returncode == 0, done.stderr
-    for kind, folder in packages.items():
-        place = folder / f"mmgen_my_{kind}" / "__init__.py"
-        assert f"my-{kind}: {kind}, " in done.stdout and f"From mmgen-my-{kind} 0.1.0, {place}:" in done.stdout
-
-
-@pytest.mark.slow
 def test_their_recipes_run(packages, environment):
     """The probe looks into a finished run. The renderer shows all texts about scenes."""
     calls = []
