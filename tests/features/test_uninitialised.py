@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from mmgen.errors import RunError
-from mmgen.features.uninitialised import Uninitialised, is_loading
+from mmgen.features.uninitialised import Uninitialised
 
 
 class Network(nn.Module):
@@ -35,9 +35,3 @@ def test_settings_that_claim_more_memory_than_the_weights_have_are_refused():
         nn.Linear(1 << 20, 1 << 20)  # takes none
     with pytest.raises(RunError, match="far larger than its weights"), Uninitialised(numbers=16):
         nn.Linear(1 << 20, 1 << 20)
-
-
-def test_a_part_knows_that_its_weights_are_loaded_next():
-    assert not is_loading()
-    with Uninitialised():
-        assert is_loading()

@@ -133,14 +133,8 @@ def test_a_picture_that_stops_the_extraction_stops_no_other(features):
 
 
 def test_what_is_neither_a_picture_nor_a_key(features):
-    path = features.embedders["image"].reader.path
-    for value, message in (
-        ("nowhere.png", f"nowhere.png: no such file, and not a key of {path}"),
-        (7, "image: expected a picture, but got 7"),
-        (Record("r", np.full((1, 6), np.nan)), "image: image 'r': features are not finite, or too large for float32"),
-    ):
-        error = features.part("image", QUERY, value)
-        assert isinstance(error, DataError) and str(error) == message
+    error = features.part("image", QUERY, 7)
+    assert isinstance(error, DataError) and str(error) == "image: expected a picture, but got 7"
     assert str(features.part("image", Query("q", folder=None), "3")).endswith("addresses are never fetched")
 
 

@@ -1,4 +1,5 @@
-"""The examples that a run is scored on: saved in its folder, and read when the data are gone."""
+"""The examples that a run is scored on: saved in its folder, and read when the data are gone. A damaged copy is in
+tests/transcripts/moved.txt."""
 
 from types import SimpleNamespace
 
@@ -9,7 +10,7 @@ from kit.refusals import refusal
 from mmgen.errors import DataError
 from mmgen.examples import All, Example
 from mmgen.files import write_json
-from mmgen.storage.scored_examples import FILE, SavedExamples, ScoredExamples, keep
+from mmgen.storage.scored_examples import FILE, ScoredExamples, keep
 
 EXAMPLE = Example(
     "a", {"image": All(("p", "q")), "caption": ("one", "two")}, ("x\u2028y\x85",), {}, {"choices": ("x", "y")}
@@ -48,10 +49,3 @@ def test_the_copy_is_read_and_the_rest_is_asked_of_the_data(recipe, tmp_path, mo
 def test_examples_that_json_changes_are_not_saved(recipe, tmp_path):
     keep_one(recipe, tmp_path, Example("a", {"caption": "x"}, (), {"seen": {1, 2}}))
     assert not (tmp_path / FILE).exists()
-
-
-def test_a_damaged_copy(recipe, tmp_path):
-    keep_one(recipe, tmp_path)
-    (tmp_path / FILE).write_text((tmp_path / FILE).read_text()[:-9])
-    said = refusal(SavedExamples(recipe.data, tmp_path / FILE).split, "test")
-    assert f"{FILE}: damaged: " in said and said.endswith("; copy the file from where the run was made")
