@@ -19,6 +19,7 @@ os.environ |= {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_VERBOSITY": "error",
 
 import pytest
 from hypothesis import HealthCheck, settings
+from kit import COSTLY
 from kit.beside import shared
 
 # on a busy machine, to make examples may take long
@@ -41,13 +42,6 @@ if (
 def pytest_addoption(parser):
     parser.addoption("--exhaustive", action="store_true", help="run the tests marked exhaustive too")
     parser.addoption("--write", action="store_true", help="write transcripts as they are now")
-
-
-COSTLY = (  # tests of the public suites that take a third of a second for every part
-    "test_every_way_of_writing",
-    "test_overfits_one_pair",
-    "test_training_lowers_the_loss",
-)
 
 
 def pytest_collection_modifyitems(config, items):

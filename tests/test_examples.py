@@ -72,11 +72,13 @@ def rivals(environment, folder) -> Path:
     return place
 
 
-def test_their_own_tests_pass(environment, folder):
-    """From the installation: the sources beside the tests are moved away."""
+def test_their_own_tests_pass(environment, folder, pytestconfig):
+    """From the installation: the sources beside the tests are moved away. The costly ones of suites run by night."""
     for name in PACKAGES:
         (folder / name / name).rename(folder / name / "sources")
-    done = environment.pytest(*(folder / name for name in PACKAGES), cwd=folder)
+    done = environment.pytest(
+        *(folder / name for name in PACKAGES), cwd=folder, costly=pytestconfig.getoption("exhaustive")
+    )
     assert done.returncode == 0, done.stdout[-3000:]
     assert int(done.stdout.split(" passed")[0].split()[-1]) >= 165
 

@@ -12,7 +12,7 @@ import zipfile
 from pathlib import Path
 from types import ModuleType
 
-from kit import forked
+from kit import COSTLY, forked
 from mmgen.registry import Source
 
 SEVERAL = """
@@ -67,8 +67,9 @@ class Environment:
         """Calls of mmgen in their folders, in one process; then some code."""
         return self.forked(SEVERAL.format(calls=calls) + more, cwd=Path(calls[0][0]))
 
-    def pytest(self, *folders: Path, cwd: Path) -> subprocess.CompletedProcess:
-        return self.forked(PYTEST, *map(str, folders), cwd=cwd)
+    def pytest(self, *folders: Path, cwd: Path, costly: bool = False) -> subprocess.CompletedProcess:
+        chosen = () if costly else ("-k", " and ".join(f"not {name}" for name in COSTLY))
+        return self.forked(PYTEST, *chosen, *map(str, folders), cwd=cwd)
 
     def forked(self, script: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess:
         here = f"import site, sys; site.addsitedir({str(self.packages)!r}); sys.executable = {str(self.python)!r}\n"

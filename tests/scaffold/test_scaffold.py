@@ -42,8 +42,9 @@ def environment(packages, tmp_path_factory) -> Environment:
 
 
 @pytest.mark.slow
-def test_their_tests_pass(packages, environment):
-    done = environment.pytest(*packages.values(), cwd=packages["embedder"].parent)
+def test_their_tests_pass(packages, environment, pytestconfig):
+    costly = pytestconfig.getoption("exhaustive")
+    done = environment.pytest(*packages.values(), cwd=packages["embedder"].parent, costly=costly)
     assert done.returncode == 0, done.stdout
     assert "failed" not in done.stdout and int(done.stdout.split(" passed")[0].split()[-1]) > 50
 
