@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 import pytest
 from kit.hosts import host, moved, vqg_coco, zipped
-from kit.toys import mmgen, mmgen_here
+from kit.toys import mmgen_here
 from mmgen_data import Vqg
 from PIL import Image
 
@@ -319,12 +319,12 @@ def test_a_plugin_adds_a_set(tmp_path):
             f'[[mine.files]]\nurls = ["{server.url}/a.bin"]\n'
         )
         options = ("--plugin", str(tmp_path / "my_photos.py"))
-        asked = mmgen(tmp_path, "data", "get", "mine", *options)
+        asked = mmgen_here(tmp_path, "data", "get", "mine", *options)
         assert asked.returncode == 1 and "error: add --yes to accept these licences" in asked.stderr
         assert "licence of photos: mine alone" in asked.stdout and server.seen == []
-        assert mmgen(tmp_path, "data", "get", "mine", "--yes", *options).returncode == 0
+        assert mmgen_here(tmp_path, "data", "get", "mine", "--yes", *options).returncode == 0
     assert (tmp_path / "data/mine/a.bin").read_bytes() == b"abc\x80"
-    wrong = mmgen(tmp_path, "data", "get", "mime", *options)
+    wrong = mmgen_here(tmp_path, "data", "get", "mime", *options)
     assert "unknown name 'mime'; did you mean 'mine'?" in wrong.stderr
 
 
