@@ -4,7 +4,6 @@ import contextlib
 import json
 import random
 import subprocess
-import sys
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -224,11 +223,6 @@ def recipe_with_pictures(output: Path, epochs: int, rate: float, train: int, val
 def weights(folder: Path, step: str) -> dict[str, torch.Tensor]:
     """The trained weights of a step of the toy recipe, in the folder its run was started from."""
     return load_file(folder / PLACE / "steps" / step / "weights.safetensors")
-
-
-def mmgen(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
-    """A command in a new process, which takes seconds to start."""
-    return subprocess.run([sys.executable, "-m", "mmgen", *arguments], cwd=folder, capture_output=True, text=True)
 
 
 def loaded(folder: Path, text: str) -> Recipe:
