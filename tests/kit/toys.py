@@ -239,7 +239,7 @@ def mmgen_here(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
     from mmgen.registry import forgotten_files
 
     with contextlib.chdir(folder), forgotten_files():
-        done = CliRunner().invoke(main, list(map(str, arguments)))
+        done = CliRunner().invoke(main, list(map(str, arguments)), prog_name="mmgen")
     return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
 
 

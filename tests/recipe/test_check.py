@@ -44,6 +44,7 @@ from mmgen_generators import Masked
             'type = "any_order"\n[decoding]\nnum_beams = 5',
             "10: decoding.num_beams: no such key; the keys are: steps, order, ",
         ),
+        ('[generator]\ntype = "masked"\n', "", " generator: is missing, and step 'first' needs it: add a table "),
         ("epochs = 3", "betas = [0.9]", "10: training.betas.1: is missing"),
         ("epochs = 3", "betas = [0.9, 0.9, 0.9]", "10: training.betas: must have at most 2 entries, not 3"),
         (

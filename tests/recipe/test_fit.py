@@ -24,6 +24,15 @@ FEATURES = "29: inputs.image: has no features; set features to a store (`mmgen f
         (IMAGES + 'extractor = { type = "bottom_up_tsv" }\n', FEATURES),  # which reads published files
         (IMAGES + 'features = "f.h5"\nextractor = { type = "bottom_up_tsv" }\n', ""),
         (IMAGE + 'extractor = { type = "bottom_up_tsv" }\n', ""),  # no step reads it
+        (IMAGE + "box_words = 4.0\nboxes = false\n", "28: inputs.image.box_words: needs boxes = true"),
+        (
+            STEP.replace("caption", "more") + '[inputs.more]\ntype = "picture_tokens"\n',
+            "30: inputs.more.type: 'picture_tokens' needs an encoder that sees, but the backbone 'bert' sees ",
+        ),
+        (
+            STEP + 'objectives = ["a"]\n[objectives.a]\ntype = "region_choice"\ninit_from = "b"\n',
+            "29: steps.third.objectives: 'a': init_from = \"b\" names no objective with a hidden layer to copy",
+        ),
         ('[metrics.m]\ntype = "vqa_accuracy"\n', "26: metrics.m: scores no step: it needs predictions of the kind "),
         (ANSWERS, "29: steps.third.objectives: 'answers' needs a [MASK] after 'question'; give the step that input "),
         (ANSWERS, "29: steps.third.objectives: 'answers' needs examples with the label 'answers', but data 'scenes' "),

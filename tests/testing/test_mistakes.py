@@ -13,7 +13,7 @@ from mmgen_generators.masked import MaskedGenerator, MaskedTargets
 from mmgen.attention import visible
 from mmgen.cards import Bar, Card, Piece
 from mmgen.decoding import Decoding
-from mmgen.errors import DataError
+from mmgen.errors import DataError, UnavailableError
 from mmgen.examples import Scores
 from mmgen.objectives import Objective
 from mmgen.parts import FailedImage, ProbeResult, Record
@@ -202,7 +202,14 @@ def hide_words(self, model, batch, targets):
     return MaskedGenerator.forward(self, model, batch, replace(targets, tail=replace(targets.tail, ids=ids)))
 
 
+def refusing(self, model, batch, options):
+    if options.num_beams > 1:
+        raise UnavailableError("no beams")
+    return MaskedGenerator.generate(self, model, batch, options)
+
+
 WAYS = "every_way_of_writing"
+mistake("Generator", WAYS, "`refuses` and the message must name an option that is set", generate=refusing)
 mistake(
     "Generator",
     WAYS,

@@ -105,6 +105,7 @@ def test_the_example_judges_and_asks_nothing_twice(rated, endpoint, tmp_path):
         ('{"key": "K", "rating": 6, "model": "m"}', ":1: rating must be less than or equal to 5"),
         ('{"key": "K", "rating": 4}\n\n{"key": "K", "rating": 5}', ":3: duplicate key '"),
         ('{"key": "K", "rating": 4}', ": names 0 models; give ratings by one model, and its name with --judge"),
+        ('{"key": "of another", "rating": 4, "model": "m"}', ": rates nothing of this sheet; give the ratings of its"),
     ],
 )
 def test_ratings_that_cannot_be_used_are_named(rated, tmp_path, text, message):

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from kit import toys
 from kit.objectives import D, model_of, record
+from kit.refusals import refusal
 from mmgen_inputs import Text
 from mmgen_objectives import MaskedRegions, RegionClasses
 from mmgen_objectives.tasks import MultipleChoice
@@ -101,6 +102,11 @@ def test_unknown_objects_and_further_pictures_are_not_classified_nor_objects_wit
         targets = batch_of(compose_model(**settings), [some]).targets["own"]
         assert targets.labels["classes"].tolist() == [expected] * 2
         assert targets.counts["loss"] == 2 * sum(class_id != -100 for class_id in expected)
+
+
+def test_an_example_without_objects_is_named():
+    unlabelled = [replace(example, labels=example.labels | {"objects": None}) for example in examples()]
+    assert refusal(batch_of, compose_model(), unlabelled) == "example 'e0' has no label 'objects'"
 
 
 # --- from a recipe --------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Drawn scenes with prompts: every prompt is true of its question; what obeys one; a run with prompts."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from kit import toys
@@ -39,6 +40,12 @@ def test_prompts_are_true_of_their_questions(prompted):
             assert truth[kind] == {value}
             kinds.add(kind)
     assert kinds == {"answer", "thing", "form"}
+
+
+def test_without_prompts_the_examples_are_the_same(prompted):
+    for split in ("train", "test"):
+        without = [replace(example, labels={}) for example in prompted.split(split)]
+        assert [*ScenePrompts(**SIZES, prompts=False).build().split(split)] == without
 
 
 def test_a_scored_example_has_one_prompt(prompted):
