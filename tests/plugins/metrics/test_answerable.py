@@ -84,18 +84,22 @@ def test_a_condition_that_is_missing_is_named():
 
 
 @pytest.mark.slow
-def test_a_run_is_scored_by_another_run(tmp_path, no_page):
-    answering = small_runs.drawn("predicts")
-    answerer = {"type": "answerable", "answerer": str(answering), "step": "answers", "question": "question"}
+@pytest.mark.parametrize(
+    ("name", "step", "question", "way"),
+    [("predicts", "answers", "question", "chosen"), ("writes", "both", "caption", "written")],
+)
+def test_a_run_is_scored_by_another_run(name, step, question, way, tmp_path, no_page):
+    answering = small_runs.drawn(name)
+    answerer = {"type": "answerable", "answerer": str(answering), "step": step, "question": question}
     steps = {"first": {"inputs": ["caption"], "train": ["backbone"]}}
     recipe = toys.recipe(output=str(tmp_path / "runs"), metrics={"round_trip": answerer}, steps=steps)
     (tmp_path / "toy.toml").write_text(recipe)
     folder = run(load(tmp_path / "toy.toml", installed())[0]).path
     table = (folder / "table.md").read_text()
     assert "answered | answer_confidence | picture_gain" in table
-    assert f"answerable: answers by {answering}, step 'answers' (answers chosen)" in table
+    assert f"answerable: answers by {answering}, step '{step}' (answers {way})" in table
     scores = read(folder / "steps" / "first")
-    assert 0 < scores.values["answer_confidence"] < 50  # one of 47, of a model of random weights
+    assert 0 < scores.values["answer_confidence"] < 50  # of a model of random weights
 
 
 @pytest.mark.slow

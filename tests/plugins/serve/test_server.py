@@ -161,3 +161,17 @@ def test_the_command_names_what_is_missing(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "fastapi" else name)
     error = CliRunner().invoke(Serve().build(), ["nowhere"]).exception
     assert str(error) == 'mmgen serve needs fastapi; in a checkout of mmgen, run: pip install ".[serve]"'
+
+
+def test_the_command_says_where_it_listens_and_who_may_ask(tmp_path, monkeypatch):
+    monkeypatch.setattr("uvicorn.Server.run", lambda server, sockets: sockets[0].close())
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    (tmp_path / "token").write_text("secret")
+    command = [str(small_runs.drawn("writes")), "--step", "both", "--device", "cpu", "--port", "0", "--host", "0.0.0.0"]
+    for more, token in (
+        ([], "without a token: set --token-file"),
+        (["--token-file", str(tmp_path / "token")], "with the token"),
+    ):
+        done = CliRunner().invoke(serve, [*command, *more])
+        assert done.exit_code == 0 and "serving writes/both on http://0.0.0.0:" in done.stdout
+        assert f"listening beyond this machine, {token}; put a proxy with TLS in front" in done.stderr
