@@ -10,9 +10,8 @@ from typing import Literal
 
 import click
 import pytest
-import torch
 from kit import families, toys
-from kit.mistakes import CAPTIONS, failures, suite
+from kit.suites import CAPTIONS, failures
 from kit.views import Views
 from mmgen_encoders import Bert
 from mmgen_extractors import Detector, Roi
@@ -20,12 +19,10 @@ from mmgen_generators import Masked
 from mmgen_inputs import Regions, Text
 from mmgen_scenes import Discovery, Scenes
 from pydantic import Field, SerializeAsAny
-from torch import nn
 
 import mmgen.testing
 from mmgen.examples import Example
 from mmgen.registry import installed
-from mmgen.tensors import Encoded
 from mmgen.testing import Tiny, Toy, Words
 from mmgen.testing.toy import THINGS
 
@@ -95,24 +92,6 @@ def test_every_encoder_passes(family):
     encoder = of("Backbone", family(**SIZES))
     encoder.source_logits = lambda self, backbone, ids: families.source_logits(backbone, ids)
     assert failures(encoder) == {}
-
-
-@pytest.mark.slow
-def test_a_causal_backbone_that_cannot_cache_passes():
-    """A recurrent network: reads left to right, skips padding, sees no masks."""
-
-    def encode(self, slots, cache=None, output=()):
-        state, states = slots.states.new_zeros(len(slots.states), self.hidden_size), []
-        for number in range(slots.states.shape[1]):
-            state = torch.where(slots.layout.real[:, number, None], self.cell(slots.states[:, number], state), state)
-            states.append(state)
-        return Encoded(torch.stack(states, 1))
-
-    def made(self):
-        self.cell, self.types = nn.GRUCell(self.input_size, self.hidden_size), 0
-
-    recurrent = {"encode": encode, "made": made, "masks": "causal", "caches": False}
-    assert failures(suite("Backbone", config={"mixes": "row"}, **recurrent)) == {}
 
 
 # --- what all suites have in common ---
