@@ -60,6 +60,21 @@ def test_greedy_takes_the_likeliest_token_until_the_end_and_scores_are_means():
     assert [written.shape[1] for written in table.written] == [*range(len(table.written))]
 
 
+@pytest.mark.parametrize("size", [1, 2])
+def test_no_n_gram_is_written_twice(size):
+    table = Table()
+    for logits in table.logits:
+        for beginning in logits:
+            logits[beginning][2] += 9  # greedy search would write "2 2 2"
+    for of, (tokens, _) in enumerate(search(table, START, Decoding(no_repeat_ngram_size=size), *LIMITS)):
+        text = START[of].tolist()
+        while len(text) <= LONGEST and END not in text:
+            grams = [text[i : i + size] for i in range(len(text))]
+            allowed = [word for word in range(WORDS) if [*text, word][-size:] not in grams]
+            text.append(max(allowed, key=table.logits[of][tuple(text[1:])].tolist().__getitem__))
+        assert tokens == text[1:] != [2, 2, 2]
+
+
 @pytest.mark.parametrize("penalty", [1.0, 0.0])
 def test_enough_beams_find_the_best_texts_in_order(penalty):
     table, beams = Table(), WORDS**LONGEST

@@ -223,7 +223,7 @@ def test_from_nothing_to_a_question_about_a_photograph(counts, options, folder, 
     assert (run / "report.html").exists()
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 def test_the_profile_gpu_goes_through(folder, real_data, repositories):
     """Boxes of a small D-FINE with random weights, features of a network with the shape of DINOv2-S in them; fewer
     pixels. Networks that are missing are fetched when the data is there too, in the revisions that were recorded."""

@@ -8,9 +8,8 @@ import pytest
 from mmgen_metrics.java import one_line, tokenise_all
 from mmgen_metrics.ptb import tokenise
 
-pytestmark = pytest.mark.slow
-
 needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="needs Java, which is not on this machine")
+slow = pytest.mark.slow  # Java takes seconds
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +50,8 @@ def test_words_of_the_caption_evaluation(text, words):
     "text", ["a" * 20000, "a-" * 10000, "a." * 10000, "1," * 10000, "<a" * 5000, "'" * 20000, "?" * 20000, "a/" * 10000]
 )
 def test_long_nonsense_takes_no_time(text):
-    tokenise(text)
+    """A pattern that tried all ways would take years."""
+    assert sum(map(len, tokenise(text))) <= len(text)
 
 
 def same_words(texts):
@@ -61,6 +61,7 @@ def same_words(texts):
     ] == []
 
 
+@slow
 @needs_java
 @pytest.mark.parametrize("every", [25, pytest.param(1, marks=pytest.mark.exhaustive)])
 def test_our_words_are_java_s_on_real_captions_and_questions(captions, questions, every):
@@ -69,6 +70,7 @@ def test_our_words_are_java_s_on_real_captions_and_questions(captions, questions
     same_words([*texts, *questions][::every])
 
 
+@slow
 @needs_java
 def test_a_text_s_words_by_java_do_not_depend_on_its_neighbours():
     texts = ["", "a road sign with a K.", "A dog", "one <b", "two> three", "", "x", "two\nlines\u2028three", "\ud800"]

@@ -22,20 +22,36 @@ class TestGrounding(Pictured):
         return Grounding()
 
 
-def test_heads_that_look_at_the_right_region_are_right(tmp_path, monkeypatch):
-    """All heads of the second layer attend to the region in the upper left corner."""
-    weights = torch.full((2, 4, 6, 3), 0.01)
-    weights[1, :, :, 0] = 0.95
-    monkeypatch.setattr("mmgen_probes.grounding.attention", lambda model, examples, *_: [weights] * len(examples))
-    result = Grounding().build().run(subject("image caption"), tmp_path)
+def test_a_model_that_looks_at_the_right_region_is_right(tmp_path):
+    """Queries and keys by hand: every word attends only to the region in the upper left corner."""
+    bert = model()
+    layer = bert.backbone.model.base_model.encoder.layer[1].attention.self
+    with torch.no_grad():
+        layer.query.weight.zero_()
+        layer.query.bias.fill_(1.0)
+    states = {}
+    layer.register_forward_pre_hook(lambda module, arguments: states.setdefault("x", arguments[0]))
+    rows = attention(bert, EXAMPLES[:1], ("image", "caption"), "caption", "image")
+    target = states["x"][0, 1]  # of the first region
+    rest = torch.cat([states["x"][0, :1], states["x"][0, 2:]])
+    direction = torch.linalg.lstsq(torch.cat([target[None], rest]), torch.eye(len(rest) + 1)[:, :1]).solution[:, 0]
+    with torch.no_grad():
+        layer.key.weight.copy_(direction.repeat(32, 1) * 20)
+        layer.key.bias.zero_()
+    layer._forward_pre_hooks.clear()
+    weights = attention(bert, EXAMPLES[:1], ("image", "caption"), "caption", "image")[0]
+    assert rows[0].shape == weights.shape and weights[1, :, :, 0].min() > 0.9
+    one_caption = [
+        replace(EXAMPLES[0], facts={**FACTS, "captions": FACTS["captions"][:1], "phrases": FACTS["phrases"][:1]})
+    ]
+    result = Grounding().build().run(subject("image caption", models=[bert], examples=one_caption), tmp_path)
     saved = json.loads((tmp_path / "grounding.json").read_text())["s0"]["entities"]
-    third = pytest.approx(100 / 3)
-    assert saved["accuracy"][1] == [pytest.approx(200 / 3)] * 4  # right for two cats, wrong for the water
-    assert min(saved["attention_on_regions"][1]) > 90 and saved["active"] == ["2-1", "2-2", "2-3", "2-4"]
-    assert (saved["confident"], saved["at_best"]) == (third, 100)  # the surest region is the water
-    *_, surest, random, best = result.tables["Entity grounding, % of phrases: best heads"]
-    assert surest == ["s0", "surest region", third, None, "12"] and best == ["s0", "at best", 100, None, "12"]
-    assert random[1:3] == ["any region", third]
+    assert saved["accuracy"][1] == [50.0] * 4 and saved["count"] == 2  # right for the cat, wrong for the water
+    assert min(saved["attention_on_regions"][1]) > 90 and {"2-1", "2-2", "2-3", "2-4"} <= set(saved["active"])
+    assert saved["confident"] == 50.0 and saved["at_best"] == 100.0  # the surest region is the water
+    rows = result.tables["Entity grounding, % of phrases: best heads"]
+    assert rows[-3] == ["s0", "surest region", 50.0, None, "2"] and rows[-1] == ["s0", "at best", 100.0, None, "2"]
+    assert rows[-2][2] == pytest.approx(100 / 3)
 
 
 def test_an_overlap_equal_to_the_threshold_is_right(tmp_path):
