@@ -71,7 +71,7 @@ def same(first: Path, second: Path, steps=("first", "second", "apart")) -> None:
             {path.name: path for path in (folder / PLACE / "steps" / name).iterdir()} for folder in (first, second)
         )
         assert ours.keys() == theirs.keys()
-        assert all(ours[file].read_bytes() == theirs[file].read_bytes() for file in ours), name
+        assert [file for file in ours if ours[file].read_bytes() != theirs[file].read_bytes()] == [], name
     assert (first / PLACE / "table.md").read_text() == (second / PLACE / "table.md").read_text()
 
 
