@@ -290,9 +290,6 @@ CONLLU = (
 )
 TEXTS = [{"image_id": 25, "caption": "What is it?"}, {"image_id": 71, "caption": "Why?"}]
 QUERY = {"image": {"picture": "b/c.png", "boxes": [[0, 0, 1, 1]]}, "caption": "a dog", "id": "one"}
-GROUPS = ("answer", *(f"rationale_conditioned_on_a{choice}" for choice in range(4)))
-COLUMNS = ("annot_id", *(f"{group}_{choice}" for group in GROUPS for choice in range(4)))
-VCR = f"{','.join(COLUMNS)}\nval-0{',0.7,0.1,0.1,0.1' * 5}\n"
 VQA_FILES = "v2_OpenEnded_mscoco_train2014_questions.json v2_mscoco_train2014_annotations.json"
 SETTINGS = ("recipe.json", "inputs.json", "labels.json", *(f"backbone/{name}" for name in ENCODER))
 READERS = {
@@ -322,7 +319,7 @@ READERS = {
     ),
     "vqa results": result(mmgen_tasks.VqaAccuracy, "r.json", '[{"question_id": 1, "answer": "red"}]'),
     "nlvr2 results": result(mmgen_tasks.PairAccuracy, "r.csv", "dev-1-0-0,True\ndev-1-1-0,false\n"),
-    "vcr results": result(mmgen_tasks.ChoiceAccuracy, "r.csv", VCR),
+    "vcr results": result(mmgen_tasks.ChoiceAccuracy, "r.csv", published.VCR_RESULTS),
     "texts": Reader(
         write(r_json=json.dumps(TEXTS), r_jsonl=lines([{"id": "25", "text": "What?"}], {"id": 71, "texts": ["a"]})),
         "r.json r.jsonl",

@@ -54,7 +54,15 @@ class MixedDevices(RuntimeError):
 
 
 class FakeGpu(TorchFunctionMode):
-    """A context in which `cuda` is a device."""
+    """A context in which `cuda` is a device: tensors stay on the CPU, but report it, and cannot be mixed with others.
+
+        with FakeGpu() as gpu:
+            model.to("cuda")
+            model(batch.to("cuda"))
+        gpu.waits  # how often the CPU would have waited for the device: function -> number
+
+    It finds mistakes that only a GPU shows otherwise: tensors left on the CPU, and waits in a hot loop. What libraries
+    do below torch's own functions is not seen."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -211,3 +211,17 @@ def vqg(folder: Path) -> Path:
         (folder / f"coco_{split}_all.csv").write_text("\r\n".join((*rows, "")), newline="")
         pictures(folder / "images", address.rpartition("/")[2])
     return folder
+
+
+def vcr_results(best_choices):
+    """VCR's file of predictions: per item five groups, each with one likeliest choice."""
+    groups = ["answer", *(f"rationale_conditioned_on_a{k}" for k in range(4))]
+    lines = [",".join(["annot_id", *(f"{group}_{choice}" for group in groups for choice in range(4))])]
+    for item, best_by_group in best_choices.items():
+        lines.append(
+            ",".join([item, *("0.7" if choice == best else "0.1" for best in best_by_group for choice in range(4))])
+        )
+    return "\n".join(lines) + "\n"
+
+
+VCR_RESULTS = vcr_results({"val-0": (0, 3, 0, 0, 0), "val-1": (1, 0, 2, 0, 0), "val-2": (0, 0, 0, 1, 0)})

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from kit import COSTLY
 from kit.suites import CAPTIONS, failures
 from mmgen_generators import Masked
 from mmgen_generators.masked import MaskedGenerator, MaskedTargets
@@ -198,11 +199,10 @@ def suite(kind, config=(), reader=(), **members):
 
 
 MISTAKES = []
-COSTLY = ("overfits_one_pair", "every_way_of_writing")
 
 
 def mistake(kind, test, says, **changes):
-    marks = [pytest.mark.slow] * (test in COSTLY)
+    marks = [pytest.mark.slow] * (f"test_{test}" in COSTLY)
     MISTAKES.append(pytest.param(suite(kind, **changes), f"test_{test}", says, id=says[:40], marks=marks))
 
 

@@ -25,4 +25,4 @@ def test_rows_are_added_at_the_end():
 def test_tables_that_an_encoder_lacks_have_no_extra_rows():
     model = DistilBertForMaskedLM(DistilBertConfig(dim=16, n_layers=1, n_heads=2, hidden_dim=8, vocab_size=9))
     message = refusal(extend, model, Encoder(type="encoder", weights="distilbert", extra_token_types=1))
-    assert message == ("backbone.extra_token_types: the encoder 'encoder' has no token types; remove extra_token_types")
+    assert message == "backbone.extra_token_types: the encoder 'encoder' has no token types; remove extra_token_types"

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from kit.published import VCR_RESULTS
 from kit.refusals import refusal
 from mmgen_data import Vqa
 from mmgen_tasks import ChoiceAccuracy, PairAccuracy, Vcr, VqaAccuracy
@@ -48,20 +49,6 @@ ITEMS = [
 ]
 
 
-def vcr(best_choices):
-    """VCR's file: per item five groups, each with one likeliest choice."""
-    groups = ["answer", *(f"rationale_conditioned_on_a{k}" for k in range(4))]
-    lines = [",".join(["annot_id", *(f"{group}_{choice}" for group in groups for choice in range(4))])]
-    for item, best_by_group in best_choices.items():
-        lines.append(
-            ",".join([item, *("0.7" if choice == best else "0.1" for best in best_by_group for choice in range(4))])
-        )
-    return "\n".join(lines) + "\n"
-
-
-VCR = vcr({"val-0": (0, 3, 0, 0, 0), "val-1": (1, 0, 2, 0, 0), "val-2": (0, 0, 0, 1, 0)})
-
-
 def assert_read_again(metric, values, path) -> None:
     """Written predictions are read again from a file at `path`."""
     examples = [
@@ -97,7 +84,7 @@ def test_vqa_results_are_scored(files, tmp_path):
 
 
 def test_vcr_probabilities_are_scored(files, tmp_path):
-    path, _ = files(ours_csv=VCR, val_jsonl="".join(json.dumps(item) + "\n" for item in ITEMS))
+    path, _ = files(ours_csv=VCR_RESULTS, val_jsonl="".join(json.dumps(item) + "\n" for item in ITEMS))
     examples = Vcr(folder=tmp_path, subtask="both", **TRAIN).build().split("val")
     # rationales given the right answer: 3, 2 and 1 are the likeliest, and right
     two_thirds = pytest.approx(200 / 3)
@@ -107,9 +94,9 @@ def test_vcr_probabilities_are_scored(files, tmp_path):
 def test_rationales_need_examples_with_the_right_answer(files):
     form, rationale = ChoiceAccuracy.result_files(), Example("val-0-rationale", {}, labels={"choice": 3})
     with pytest.raises(DataError, match=r"'val-0-rationale' needs the right answer, which these examples do not have"):
-        form.read(*files(r_csv=VCR), [rationale])
+        form.read(*files(r_csv=VCR_RESULTS), [rationale])
     every = [Example(f"val-0-rationale-{k}", {}) for k in range(4)]
-    read = form.read(*files(r_csv=VCR), every)
+    read = form.read(*files(r_csv=VCR_RESULTS), every)
     assert [read[example.id]["choice"] for example in every] == [3, 0, 0, 0]
 
 
@@ -119,7 +106,7 @@ def test_rationales_need_examples_with_the_right_answer(files):
         (VqaAccuracy, "r_json", '[{"question_id": 1, "answer": "a"}, {"question_id": 1, "answer": "b"}]',
          "r.json: results[1]: duplicate question_id '1'"),
         (PairAccuracy, "r_csv", "a-1-1-0,perhaps\n", "r.csv:1: a line must be IDENTIFIER,True or IDENTIFIER,False"),
-        (ChoiceAccuracy, "r_csv", VCR + "val-9,1\n", "r.csv:5: values: 2, columns: 21"),
+        (ChoiceAccuracy, "r_csv", VCR_RESULTS + "val-9,1\n", "r.csv:5: values: 2, columns: 21"),
     ],
 )  # fmt: skip
 def test_results_that_cannot_be_used(files, metric, name, text, words):
